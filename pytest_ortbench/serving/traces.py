@@ -123,7 +123,7 @@ def traces_of(model: str) -> Traces:
         raise UsageError(
             "traces can't be set up. " + says("OpenTelemetry", class_and_line(error)),
             place="--traces",
-            hint=f"Correct the environment variables: {names}"
+            hint=f"Correct what is wrong in these environment variables: {names}"
             if names
             else "Run: pip install --force-reinstall opentelemetry-sdk "
             f"{_package_of(_sender_of_otlp())}",

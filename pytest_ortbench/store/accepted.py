@@ -7,6 +7,7 @@ read only from where the project or the command line says, never from a run docu
 from __future__ import annotations
 
 import re
+import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -77,12 +78,13 @@ def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[AcceptedEntr
     text = _text(path)
     if text is None:
         if must_exist:
-            make = f"ortbench accept CASE --reason='{_EXAMPLES['reason']}' --file={path}"
+            file = shlex.quote(str(path))
+            make = f"ortbench accept CASE --reason='{_EXAMPLES['reason']}' --file={file}"
             raise UsageError(
                 "the file does not exist",
                 place=str(path),
-                hint=f"Correct the path. To make the file, run: {make}. For CASE, write the id of "
-                f"a case, e.g. {_EXAMPLES['case']}",
+                hint="If the path is wrong, correct it. To make the file, run: "
+                f"{make}. For CASE, write the id of a case, e.g. {_EXAMPLES['case']}",
             )
         return ()
     return _entries(text, path)
@@ -175,7 +177,9 @@ def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
             raise UsageError(
                 f"the key {key!r} is not known",
                 place=str(path),
-                hint=did_you_mean(key, [_TABLE], "An entry begins with [[accepted]]"),
+                hint="Write [[accepted]] in a line above it"
+                if key in _KEYS
+                else did_you_mean(key, [_TABLE], "An entry begins with [[accepted]]"),
             )
     tables = document.get(_TABLE, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -233,6 +237,8 @@ def _entry(table: dict[str, object], place: str) -> AcceptedEntry:
     )
 
 
+#: A day of an example.
+_A_DAY = "2027-01-31"
 #: What may stand under the keys that are text.
 _EXAMPLES = {
     "case": "mobilenet_v2/fp32/cpu/b1",
@@ -249,10 +255,12 @@ def _word(table: dict[str, object], key: str, place: str, needed: str = "") -> s
             raise UsageError(f"the entry has no {key!r}", place=place, hint=needed)
         return ""
     if not isinstance(value, str):
+        # Eight digits of a SHA-256 may all be decimal.
+        is_digest = key == "model" and type(value) is int and value >= 10 ** (_LEAST_DIGEST - 1)
         raise UsageError(
             f"{key!r} is {value!r}, which is not text",
             place=place,
-            hint=f'Write it in quotes, e.g. {key} = "{_EXAMPLES[key]}"',
+            hint=f'Write it in quotes, e.g. {key} = "{value if is_digest else _EXAMPLES[key]}"',
         )
     if not value.strip():
         hint = needed or f"Write a value, or leave {key!r} out"
@@ -269,10 +277,11 @@ def _day(table: dict[str, object], place: str) -> date | None:
     if isinstance(value, str):
         return parse_day(value, place=f"{place}, 'until'")
     rule = "must be a date without a time" if isinstance(value, datetime) else "must be a date"
+    day = value.date() if isinstance(value, datetime) else _A_DAY
     raise UsageError(
         f"'until' is {value!s}, but {rule}",
         place=place,
-        hint="Write year, month and day, e.g. until = 2027-01-31",
+        hint=f"Write year, month and day, e.g. until = {day}",
     )
 
 
@@ -282,7 +291,7 @@ def parse_day(written: str, *, place: str) -> date:
     Raises:
         UsageError: if it is written in another way, or there is no such day.
     """
-    hint = "Write year, month and day, e.g. 2027-01-31"
+    hint = f"Write year, month and day, e.g. {_A_DAY}"
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", written.strip(), re.ASCII):
         raise UsageError(f"{written!r} is not a date", place=place, hint=hint)
     try:
@@ -301,23 +310,35 @@ def _share(table: dict[str, object], place: str) -> float | None:
         raise UsageError(
             f"'worse_by' is {value!r}, not a percentage in quotes",
             place=place,
-            hint='Write it in quotes and with a percent sign, e.g. worse_by = "8%"',
+            hint="Write it in quotes and with a percent sign, e.g. "
+            f'worse_by = "{_percent(str(value))}"',
         )
-    return parse_share(value, place=f"{place}, 'worse_by'", example='worse_by = "8%"')
+    return parse_share(value, place=f"{place}, 'worse_by'", example='worse_by = "{}"')
 
 
-def parse_share(written: str, *, place: str, example: str = "8%") -> float:
+def _percent(written: str) -> str:
+    """A percentage as it is written: of the number that was written without a sign, if it may be.
+
+    Below 1 it may be meant as a share or as a percentage.
+    """
+    return f"{written}%" if re.fullmatch(r"[1-9]\d{0,3}(\.\d+)?", written, re.ASCII) else "8%"
+
+
+def parse_share(written: str, *, place: str, example: str = "{}") -> float:
     """Read how much worse something may be: ``8%``.
 
     Args:
         written: The share.
         place: Where it was written, for messages.
-        example: How it can be written there.
+        example: How it can be written there, with braces for the percentage.
 
     Raises:
         UsageError: if it is no finite share of 0 or more.
     """
-    hint = f"Write how much worse than the baseline the case may be, e.g. {example}"
+    hint = (
+        "Write how much worse than the baseline the case may be, e.g. "
+        f"{example.format(_percent(written.strip()))}"
+    )
     if not written.strip().endswith("%"):
         raise UsageError(f"{written!r} is not a percentage", place=place, hint=hint)
     # Rounded, so that 82 % is the number that 82 percent are everywhere else.

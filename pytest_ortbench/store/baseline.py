@@ -125,7 +125,7 @@ def _newest(folder: Path, place: str) -> Found:
             place=place,
             hint="To compare with the newest all the same, write "
             f"--ort-baseline={folder / passed_over[0]}. To make a new baseline, run once "
-            "without --ort-baseline",
+            f"without --ort-baseline and with --ort-results={folder}",
         )
     return Found(
         paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over), foreign=foreign_note(runs)

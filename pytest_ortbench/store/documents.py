@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 _MEASURE = "Measure first, e.g. 'pytest MODEL.onnx'"
+_AGAIN = "Measure again, e.g. 'pytest MODEL.onnx'"
 _NAME_OR_MEASURE = "Name the folder of a run, or measure first, e.g. 'pytest MODEL.onnx'"
 
 
@@ -268,8 +269,8 @@ def _no_file(path: Path) -> UsageError:
         f"the {kind} {str(path)!r} does not exist",
         hint=f"Did you mean {str(folder / near)!r}?"
         if near
-        else "Correct the path. If nothing was measured yet, run 'pytest MODEL.onnx', which writes "
-        f"a {DOCUMENT} below the folder results",
+        else "If the path is wrong, correct it. If nothing was measured yet, run "
+        f"'pytest MODEL.onnx', which writes a {DOCUMENT} below the folder results",
     )
 
 
@@ -291,6 +292,7 @@ def _latest(root: Path) -> Loaded:
     foreign = foreign_note(stored)
     runs = [run for run in stored if run.state != "foreign"]
     skipped: list[str] = []
+    remedies: list[str] = []
     for run in runs:
         if run.state == "finished":
             try:
@@ -298,20 +300,22 @@ def _latest(root: Path) -> Loaded:
                 return replace(read(run.path), notes=notes)
             except DocumentError as error:
                 skipped.append(f"{error.place} was skipped: {error.message}")
+                remedies.append(error.hint)
     if skipped:
         raise UsageError(
-            f"no finished run in the folder {str(root)!r} can be read. {skipped[0]}", hint=_MEASURE
+            f"no finished run in the folder {str(root)!r} can be read. {skipped[0]}",
+            hint=remedies[0] or _AGAIN,
         )
-    about = f"{foreign}. " if foreign else ""
+    hint = f"{foreign}. {_MEASURE}" if foreign else _MEASURE
     if runs:
-        newest, problem = runs[0].run_id, runs[0].problem
-        state = f"can't be read: {problem}" if problem else "is unfinished"
-        about = f"The newest run there, {newest!r}, {state}. "
-        if not problem:
-            about += "To use the cases that it finished, name this run. For a finished run: "
-    raise UsageError(
-        f"the folder {str(root)!r} contains no finished run", hint=f"{about}{_MEASURE}"
-    )
+        newest, problem = runs[0], runs[0].problem
+        hint = f"The newest run there, {newest.run_id!r}, " + (
+            f"can't be read: {problem}. {newest.remedy or _AGAIN}"
+            if problem
+            else "is unfinished. To use the cases that it finished, name this run. To finish it, "
+            "repeat its pytest command with --ort-resume"
+        )
+    raise UsageError(f"the folder {str(root)!r} contains no finished run", hint=hint)
 
 
 def _file_in(folder: Path) -> Path | None:

@@ -12,7 +12,7 @@ from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.run import Commit, Run, Shard
 from pytest_ortbench.store.folder import new_run_id
 
-_COMPARE = "compare the runs: 'ortbench compare A/run.json B/run.json'"
+_COMPARE = "To compare the two runs instead, name both to 'ortbench compare'"
 
 
 def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bool = False) -> Run:
@@ -35,7 +35,7 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
     if not runs:
         raise DocumentError(
             "no run is named that could be merged",
-            hint="Name the run.json of each, e.g. 'ortbench merge a/run.json b/run.json "
+            hint="Name the run.json of each run, e.g. 'ortbench merge a/run.json b/run.json "
             "--output=all.json'",
         )
     ordered = sorted(runs, key=lambda run: run.started_at)
@@ -160,11 +160,9 @@ def _check_alike(run: Run, other: Run, *, any_host: bool) -> None:
     for field, value, other_value in (*machines, *commits, *runtimes):
         if value == other_value:
             continue
-        hint = f"Instead, {_COMPARE}"
+        hint = _COMPARE
         if field == "machine.host":
-            hint = (
-                f"If both hosts are containers of one machine, add --any-host. If not, {_COMPARE}"
-            )
+            hint = f"If both hosts are containers of one machine, add --any-host. {_COMPARE}"
         raise DocumentError(
             f"{other.run_id} and {run.run_id} can't be merged, since they differ in {field}: "
             f"{_beside(other_value, value)} and {_beside(value, other_value)}",

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pytest_ortbench.core.errors import DocumentError, UsageError
-from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.run import SCHEMA_VERSION, Run
 from pytest_ortbench.store.documents import list_runs, load, resolve_run
 from pytest_ortbench.store.folder import RunFolder
 from tests.refused import refused
@@ -106,7 +106,7 @@ def test_a_link_that_leads_nowhere_is_not_proposed_in_its_own_place(tmp_path):
     link.symlink_to(link)
     with pytest.raises(UsageError) as error:
         resolve_run(str(link), tmp_path)
-    assert error.value.hint.startswith("Correct the path")
+    assert error.value.hint.startswith("If the path is wrong")
 
 
 def test_a_folder_of_runs_is_not_a_run(tmp_path):
@@ -122,8 +122,19 @@ def test_without_a_finished_run_latest_says_what_there_is(tmp_path):
     with refused(UsageError, "finished run"):
         resolve_run("latest", tmp_path)
     run = stored(tmp_path, 3, finished=False)
-    with pytest.raises(UsageError, match=f"{run.run_id}', is unfinished"):
+    with pytest.raises(UsageError, match=f"{run.run_id}', is unfinished.*--ort-resume"):
         resolve_run("latest", tmp_path)
+
+
+def test_where_no_run_can_be_read_the_next_step_is_that_of_the_newest(tmp_path):
+    path = tmp_path / stored(tmp_path, 3).run_id / "run.json"
+    whole = path.read_bytes()
+    path.write_bytes(
+        whole.replace(b'"schema_version": %d' % SCHEMA_VERSION, b'"schema_version": 99')
+    )
+    with pytest.raises(UsageError, match=f"{path.parent.name}.*99") as told:
+        resolve_run("latest", tmp_path)
+    assert "pip install" in told.value.hint
 
 
 def test_files_that_can_not_be_read_are_document_errors(tmp_path):
