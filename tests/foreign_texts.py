@@ -309,7 +309,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "store/accepted.py": (
         "what users write",
-        frozenset({"_digest", "_lines", "_with", "parse_day", "parse_share"}),
+        frozenset({"_digest", "_lines", "_percent", "_with", "parse_day", "parse_share"}),
     ),
     "store/baseline.py": ("names of files", frozenset({"_in_folder", "find_baseline"})),
     "worker/accuracy.py": ("types as ONNX Runtime spells them", frozenset({"fitting"})),
