@@ -90,7 +90,10 @@ WHOLE_MODULES: dict[str, str] = {
 
 #: Functions that read such texts, by module: why, and which.
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
-    "planning/served_apps.py": ("names that users give", frozenset({"read_app", "required_name"})),
+    "planning/served_apps.py": (
+        "names that users give",
+        frozenset({"_meant", "read_app", "required_name"}),
+    ),
     "serving/traces.py": ("names of environment variables", frozenset({"traces_of"})),
     "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
     "cli/fleet_folder.py": ("a word of the user", frozenset({"_earlier", "new_or_earlier"})),
@@ -234,7 +237,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "names of recipes, flags of a processor",
         frozenset({"_as_key", "_near_and_known", "products_may_saturate"}),
     ),
-    "planning/sides.py": ("what users write", frozenset({"parse_side"})),
+    "planning/sides.py": ("what users write", frozenset({"_forms", "parse_side"})),
     "planning/sizes.py": (
         "names of dimensions and inputs",
         frozenset({"ModelAxes.cache", "ModelAxes.totals", "find_sizes"}),
@@ -296,7 +299,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "runtimes/specs.py": (
         "what users write",
-        frozenset({"_is_ort", "_pinned", "parse_requirements", "split_requirements"}),
+        frozenset({"_is_ort", "_mended", "_pinned", "parse_requirements", "split_requirements"}),
     ),
     "schema/bounds.py": (
         "names that the product declares for identification: ids, metrics, fields",

@@ -116,7 +116,7 @@ def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
         pb_files = {int(m[1]): item for item in path.iterdir() if (m := _PB_NAME.match(item.name))}
         found = _from_pb(model, pb_files) if pb_files else _from_npy(model, path)
     elif path.suffix.lower() == ".npz":
-        found = _from_npz(path)
+        found = _from_npz(model, path)
     elif not path.exists():
         raise UsageError(f"{str(path)!r} does not exist", place=PLACE, hint="Correct the path")
     elif path.suffix.lower() == ".npy":
@@ -131,15 +131,15 @@ def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
     return found
 
 
-def _from_npz(path: Path) -> dict[str, StoredInput]:
+def _from_npz(model: Model, path: Path) -> dict[str, StoredInput]:
     found: dict[str, StoredInput] = {}
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.namelist():
                 if entry.endswith(".npy") and not entry.startswith(FURTHER_SET):
-                    with archive.open(entry) as stream:
-                        kind, shape = _header(stream)
                     name = entry.removesuffix(".npy")
+                    with archive.open(entry) as stream:
+                        kind, shape = _header(stream, name)
                     found[name] = StoredInput(path=path, member=name, type=kind, shape=shape)
     except _NO_ARCHIVE as error:
         raise _unreadable(path, error) from None
@@ -147,8 +147,8 @@ def _from_npz(path: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"{str(path)!r} contains no array",
             place=PLACE,
-            hint="Write one array for each input of the model, e.g. "
-            "numpy.savez('inputs.npz', x=array) for an input named x",
+            hint="Write the file again with numpy.savez, with one array for each input of the "
+            f"model: {_listed([info.name for info in model.inputs])}",
         )
     return found
 
@@ -201,8 +201,13 @@ def _read_npy(path: Path) -> StoredInput:
     return StoredInput(path=path, member="", type=kind, shape=shape)
 
 
-def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
-    """Read type and shape of a ``.npy`` stream, and nothing more; never unpickles."""
+def _header(stream: IO[bytes], name: str = "") -> tuple[str, tuple[int, ...]]:
+    """Read type and shape of a ``.npy`` stream, and nothing more; never unpickles.
+
+    Args:
+        stream: The array.
+        name: What it is called in its archive; empty where it is a file of its own.
+    """
     import numpy as np
 
     version = np.lib.format.read_magic(stream)
@@ -213,7 +218,7 @@ def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
     )
     shape, _, dtype = read(stream)
     if dtype.hasobject:
-        raise _PickledError
+        raise _PickledError(name)
     return _type_name(dtype), tuple(int(size) for size in shape)
 
 
@@ -233,11 +238,11 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
     for number, file in sorted(files.items()):
         if number >= len(model.inputs):
             raise UsageError(
-                f"{str(file)!r} would be input number {number} of model {model.name!r}, counted "
-                f"from 0, but the model has {counted(len(model.inputs), 'input')}",
+                f"{str(file)!r} is for input number {number + 1}, since the first file is "
+                f"input_0.pb, but model {model.name!r} has {counted(len(model.inputs), 'input')}",
                 place=PLACE,
-                hint="Remove the file. If it belongs to another model, move it to a folder for "
-                "that model",
+                hint="If the file belongs to another model, move it to a folder for that model. "
+                "If not, remove it",
             )
         info = model.inputs[number]
         if not info.type.startswith("tensor("):
@@ -265,8 +270,8 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
             hint=(
                 f"If it is meant for {near!r}, rename it to {near!r}. If not, remove it"
                 if near
-                else "Remove the array. If the model needs it, rename it to the name of the input "
-                f"or output: {_listed(known)}"
+                else "If the array is meant for an input or output, give it the name of that one: "
+                f"{_listed(known)}. If not, remove it"
             ),
         )
     missing = [] if is_prepared(path) else list(_missing(model.inputs, found))
@@ -353,9 +358,11 @@ def _unreadable(path: Path, error: Exception) -> UsageError:
     kind = path.suffix.lower()
     if isinstance(error, _PickledError):
         return UsageError(
-            f"{str(path)!r} contains pickled Python objects, which are not loaded",
+            (f"the array {str(error)!r} in " if str(error) else "")
+            + f"{str(path)!r} contains pickled Python objects, which are not loaded",
             place=PLACE,
-            hint="Store numbers as an array of numbers, and text as array.astype('U')",
+            hint="Convert the array, e.g. with array.astype('float32') or, for text, "
+            "array.astype('U'), and save it again",
         )
     if isinstance(error, PermissionError | FileNotFoundError | IsADirectoryError):
         what, hint = why_unreadable(error)
@@ -364,7 +371,8 @@ def _unreadable(path: Path, error: Exception) -> UsageError:
         f"{str(path)!r} can't be read as {_WRITERS.get(kind, _WRITERS['.pb'])[0]} "
         f"({says('Python', str(error))})",
         place=PLACE,
-        hint=f"Write the file again with {_WRITERS.get(kind, _WRITERS['.pb'])[1]}",
+        hint="If the file was copied or downloaded, fetch it again. If not, write it again with "
+        f"{_WRITERS.get(kind, _WRITERS['.pb'])[1]}",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean, near_and_known
+from pytest_ortbench.core.errors import UsageError, near_and_known
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.recipe import BASES, CALIBRATIONS, OFFLINE_LEVELS, WEIGHT_TYPES, Recipe
 from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
@@ -100,8 +100,9 @@ def check_precisions(
                 f"{name!r} is not a known precision",
                 place=place,
                 hint=f"{_near_and_known(name, everything)}. "
-                f"To define {name!r} yourself, add a table "
-                f"[tool.ortbench.precisions.{_as_key(name)}] to pyproject.toml",
+                f"To define {name!r} yourself, write a table "
+                f"[tool.ortbench.precisions.{_as_key(name)}] with a line such as "
+                'base = "fp16" into pyproject.toml',
             )
 
 
@@ -122,10 +123,11 @@ def _near_and_known(name: str, known: Sequence[str]) -> str:
 def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     place = table.place(name)
     if not isinstance(entry, Mapping):
+        base = entry if isinstance(entry, str) and entry in BASES else "fp16"
         raise UsageError(
             f"the entry is {entry!r}, not a table",
             place=place,
-            hint=f'Write e.g. {name} = {{ base = "fp16" }}',
+            hint=f'Write e.g. {_as_key(name)} = {{ base = "{base}" }}',
         )
     # A graph that is only simplified needs no other word for it.
     alone = "simplified" if entry.get("simplify") is True else None
@@ -134,7 +136,7 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
         raise UsageError(
             f"{name!r} is a built-in name with a fixed meaning",
             place=place,
-            hint="Give your precision another name",
+            hint=f"Give your precision another name, e.g. my-{name}",
         )
     if base not in BASES:
         raise UsageError(
@@ -196,10 +198,11 @@ def _checked(
     _one_of(changed.calibration, CALIBRATIONS, "calibration", place)
     _one_of(changed.level, OFFLINE_LEVELS, "level", place)
     if not 50 < changed.percentile <= 100:
+        percent = 100 * changed.percentile  # whoever writes 0.99 means 99 %
         raise UsageError(
             f"percentile is {changed.percentile:g}, but must be above 50 and at most 100",
             place=place,
-            hint="Write e.g. percentile = 99.99",
+            hint=f"Write e.g. percentile = {percent if 50 < percent <= 100 else 99.99:.6g}",
         )
     if changed.block_size not in _BLOCK_SIZES:
         raise UsageError(
@@ -235,11 +238,16 @@ def _names(value: object, key: str, place: str) -> tuple[str, ...]:
         raise UsageError(
             f"{key} is {value!r}, not a list of names",
             place=place,
-            hint=f'Write {key} = ["{value}"]'
+            hint=f"Write {key} = [{_quoted(value)}]"
             if isinstance(value, str)
             else f'Write e.g. {key} = ["{_EXAMPLES[key]}"]',
         )
     return tuple(value)
+
+
+def _quoted(text: str) -> str:
+    """Names that were written as one text, each in quotes."""
+    return ", ".join(f'"{name.strip()}"' for name in text.split(","))
 
 
 def _whole(value: object, key: str, place: str) -> int:
@@ -268,5 +276,5 @@ def _number(value: object, key: str, place: str, unit: str = "", example: str = 
 def _one_of(value: str, known: tuple[str, ...], key: str, place: str) -> None:
     if value not in known:
         raise UsageError(
-            f"{value!r} is not a value of {key}", place=place, hint=did_you_mean(value, known)
+            f"{value!r} is not a value of {key}", place=place, hint=near_and_known(value, known)
         )

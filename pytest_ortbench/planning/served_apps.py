@@ -26,10 +26,8 @@ PLACE = "--ort-serve"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: So many models are named where a service can have one.
 _NAMED_MODELS = 3
-_HINT = (
-    f"Write a Python file and the name of the application in it, e.g. {PLACE}=app.py:app. To "
-    f"measure the server that ortbench has built in, write {PLACE}={REFERENCE}"
-)
+#: How servers of Python name an application: by its module.
+_OF_MODULE = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)")
 
 
 def read_app(written: OptionText) -> str:
@@ -46,7 +44,13 @@ def read_app(written: OptionText) -> str:
     file, _, name = text.rpartition(":")
     path = written.base / file
     if not file or not name.isidentifier() or path.suffix.lower() != PYTHON:
-        raise UsageError(f"{text!r} does not name an application", place=written.place, hint=_HINT)
+        raise UsageError(
+            f"{text!r} does not name an application",
+            place=written.place,
+            hint="Write a Python file and the name of the application in it, e.g. "
+            f"{PLACE}={_meant(text)}. To measure the server that ortbench has built in, write "
+            f"{PLACE}={REFERENCE}",
+        )
     if not path.stem.isidentifier():
         named = re.sub(r"\W", "_", path.stem)
         named = named if named.isidentifier() else f"app_{named}"
@@ -54,13 +58,21 @@ def read_app(written: OptionText) -> str:
             f"Python can't import {path.name!r}, since {path.stem!r} is not a valid module name",
             place=written.place,
             hint=f"Rename the file, e.g. to {named}{PYTHON}, and write "
-            f"{PLACE}={named}{PYTHON}:{name}",
+            f"{PLACE}={Path(file).with_name(named)}{PYTHON}:{name}",
         )
     if not path.is_file():
         raise UsageError(
             f"the file {path} does not exist", place=written.place, hint="Correct the path"
         )
     return f"{path.resolve()}:{name}"
+
+
+def _meant(text: str) -> str:
+    """An application as it is written here: that of the text, as far as the text names one."""
+    if Path(text).suffix.lower() == PYTHON:
+        return f"{text}:app"
+    match = _OF_MODULE.fullmatch(text)
+    return f"{match['module'].replace('.', '/')}{PYTHON}:{match['name']}" if match else "app.py:app"
 
 
 def read_port(written: OptionText) -> int:
@@ -99,7 +111,7 @@ def required_name(name: str, *, place: str) -> str:
             f"{name!r} can't be the name of a model in a URL",
             place=place,
             hint="Write at most 100 letters, digits, dots, dashes and underscores, beginning with "
-            "a letter or digit",
+            f"a letter or digit, e.g. {_as_name(name)}",
         )
     return name
 
@@ -107,8 +119,12 @@ def required_name(name: str, *, place: str) -> str:
 def path_name(model: str) -> str:
     """Return what a model is called in a path by default: the last part of its specification."""
     plain = model.removesuffix(".onnx").removesuffix(".ort")
-    last = re.split(r"[/\\:]", plain)[-1]
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._")[:100] or "model"
+    return _as_name(re.split(r"[/\\:]", plain)[-1])
+
+
+def _as_name(text: str) -> str:
+    """A text with what no name of a model may have in a path left out."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100] or "model"
 
 
 def with_service(request: PlanRequest) -> PlanRequest:
@@ -126,8 +142,10 @@ def with_service(request: PlanRequest) -> PlanRequest:
             "a service runs one model, but "
             + (f"{len(request.models)} are named: {named}{more}" if named else "none is named"),
             place=PLACE,
-            hint="Name only the model that the service runs, e.g. "
-            f"--ort-models={request.models[0] if named else 'model.onnx'}",
+            hint=f"Name only one of them, e.g. {request.models[0]}. Measure each other model in a "
+            "run of its own"
+            if named
+            else "Name the model that the service runs, e.g. --ort-models=model.onnx",
         )
     name = request.serve_name or path_name(request.models[0])
     url = f"http://127.0.0.1:{request.serve_port}/v2/models/{name}/infer"

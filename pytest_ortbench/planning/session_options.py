@@ -158,7 +158,7 @@ def _positive(key: str, value: str) -> int:
         raise UsageError(
             f"{key}={value!r} is not a positive whole number",
             place=_PLACE,
-            hint=f"Write e.g. {key}={_EXAMPLES[key]}",
+            hint=f"Write e.g. {key}={_EXAMPLES[key]}. For the default, leave {key} out",
         )
     return int(value)
 

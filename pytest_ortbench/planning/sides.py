@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import UsageError, nearest
+from pytest_ortbench.core.precision import PRECISIONS
+from pytest_ortbench.core.provider_kinds import KINDS as PROVIDERS
 from pytest_ortbench.planning.matrix import Planned
 
 #: Kinds of sides, and an example of each.
@@ -88,19 +90,37 @@ def parse_side(text: str, *, place: str) -> SideSpec:
             place=place,
             hint=f"Did you mean {f'{near}:{value}' if value else KINDS[near]!r}?"
             if near
-            else f"Write a baseline in one of these forms: {', '.join(KINDS.values())}",
+            else _forms(text.strip()),
         )
     if not value.strip():
         raise UsageError(
             f"{text!r} has nothing after the colon", place=place, hint=f"Write e.g. {KINDS[kind]}"
         )
     if kind == "option" and "=" not in value:
-        raise UsageError(f"{text!r} has no value", place=place, hint=f"Write e.g. {KINDS[kind]}")
+        raise UsageError(
+            f"{text!r} has no value",
+            place=place,
+            hint=f"Write {text.strip()}= and the value behind it, as in {KINDS[kind]}",
+        )
     if kind == "git" and value.startswith("-"):
         raise UsageError(
             f"{value!r} is not a revision of Git", place=place, hint="Write e.g. git:main"
         )
     return SideSpec(kind=kind, value=value.strip())
+
+
+def _forms(text: str) -> str:
+    """How a baseline is written: the text in the form that it fits, else all forms."""
+    kind = "model" if text.endswith((".onnx", ".ort")) else ""
+    kind = "runtime" if text.startswith("onnxruntime") else kind
+    kind = "precision" if text in PRECISIONS else kind
+    kind = "provider" if text in PROVIDERS else kind
+    if kind:
+        return f"Write {kind}:{text}"
+    return (
+        f"Write a baseline in one of these forms: {', '.join(KINDS.values())}. To compare with a "
+        "stored run, use --ort-baseline"
+    )
 
 
 def pair_cases(
@@ -143,7 +163,9 @@ def pair_cases(
                 place="--ort-against",
                 hint=f"Choose one of them, e.g. --ort-against={kind}:{values[0]}"
                 if len(set(values)) == 2
-                else "Name a model file or a revision of Git that has only one of them",
+                else "Name a revision of Git that has only one of the two models"
+                if kind == "git"
+                else f"Name one model file, e.g. --ort-against=model:{one.case.model.path}",
             )
     by_key = {
         contender.case.key: index.get(

@@ -366,7 +366,9 @@ def _put_cache_sizes(axes: ModelAxes, sizes: Sizes) -> None:
         raise refusal(
             f"sizes of the cache of model {axes.model.name!r} are not known, since neither the "
             f"graph nor a configuration beside the file states them: {places}",
-            hint=f"Write --ort-dims={names}, with a number in place of each SIZE",
+            hint="Put the model's config.json beside the file. If it is there or you do not have "
+            f"it, write --ort-dims={names}, with a number in place of "
+            f"{'SIZE' if len(unknown) == 1 else 'each SIZE'}",
         )
 
 

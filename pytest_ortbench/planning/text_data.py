@@ -90,15 +90,13 @@ class TextReader:
         }
 
 
-def own_tokenizer(
-    model: Path, *, place: str, hint: str = f"Put the model's {TOKENIZER} there"
-) -> Any:
+def own_tokenizer(model: Path, *, place: str, hint: str = "") -> Any:
     """Return the tokenizer that lies beside a model.
 
     Args:
         model: Path of the model file.
         place: Option that needs it, for messages.
-        hint: What to do where there is none.
+        hint: What to do where there is none; empty if the option can be left out.
 
     Raises:
         UsageError: if there is no tokenizer, or nothing to read it with.
@@ -109,7 +107,8 @@ def own_tokenizer(
             f"{model.name} takes token ids, and to make them from text, {TOKENIZER} is needed "
             "beside the model",
             place=place,
-            hint=hint,
+            hint=hint
+            or f"Put the model's {TOKENIZER} there. If you do not have it, leave out {place}",
         )
     try:
         import tokenizers

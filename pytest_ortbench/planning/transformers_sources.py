@@ -47,7 +47,7 @@ def with_transformers(
             raise UsageError(
                 f"{path!r} can't be loaded as a model of transformers: {folder.refusal}",
                 place="--ort-source",
-                hint=folder.remedy or "Name the folder that save_pretrained wrote",
+                hint=folder.remedy or "Name the folder that model.save_pretrained wrote",
             )
     named = [name for name in request.sources if name]
     for name in named:

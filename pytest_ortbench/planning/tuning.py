@@ -53,13 +53,16 @@ def tuned(provider: Provider, positions: Sequence[str]) -> list[tuple[Provider, 
     if not positions or not searching:
         return [(provider, {})]
     for link in searching:
-        key = next((key for key in SEARCHES[link.alias] if key in link.options), "")
-        if key:
-            given = f"--ort-provider-option={link.alias}.{key}={link.options[key]}"
+        keys = [key for key in SEARCHES[link.alias] if key in link.options]
+        if keys:
+            given = " and ".join(
+                f"--ort-provider-option={link.alias}.{key}={link.options[key]}" for key in keys
+            )
             raise UsageError(
-                f"{given} already decides whether {link.alias} searches for the fastest kernels",
+                f"{given} already {'decides' if len(keys) == 1 else 'decide'} whether {link.alias} "
+                "searches for the fastest kernels",
                 place=PLACE,
-                hint=f"To use {PLACE}, leave out {given}. If not, leave out {PLACE}",
+                hint=f"To use {PLACE}, leave out {given}. To keep {given}, leave out {PLACE}",
             )
     return [
         (provider.of_links(partial(_switched, position=position)), {"tuning": position})

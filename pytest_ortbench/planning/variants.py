@@ -189,8 +189,8 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
         return case_failure(
             f"{recipe.name} can't be made from a file that is already quantised"
             + (f" ({shown})" if shown else ""),
-            f"Leave {recipe.name} out of --ort-precisions. To measure {recipe.name}, name the "
-            "float model from which the file was made",
+            "Name the float model that the file was made from. If you do not have it, leave "
+            f"{recipe.name} out of --ort-precisions",
             phase="convert",
         )
     floats = {"float", "float16", "bfloat16", "double"} & model.weight_types.keys()

@@ -240,7 +240,7 @@ def _serialised(model: object, place: str) -> bytes:
         raise UsageError(
             f"the model is of type {type(model).__name__}, not a path, bytes or a ModelProto",
             place=place,
-            hint="Save the model as an ONNX file, and pass the path of the file",
+            hint="Export the model to an ONNX file, and pass the path of that file",
         )
     try:
         return bytes(give())

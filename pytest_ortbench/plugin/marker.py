@@ -116,7 +116,7 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
             raise UsageError(
                 f"{mark.args[0]!r} stands without a keyword",
                 place=place,
-                hint="Write a keyword before it, e.g. models=['model.onnx']",
+                hint=f"Write the keyword before it, e.g. models={_as_models(mark.args[0])}",
             )
         for name, value in mark.kwargs.items():
             if name not in MARKER_KEYWORDS:
@@ -138,6 +138,11 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
         ),
         gate=_gate(values["gate"], place) if "gate" in values else (),
     )
+
+
+def _as_models(value: object) -> str:
+    """A value as that of the keyword ``models``, if it can be one; else an example."""
+    return repr(value) if isinstance(value, str | list) else "['model.onnx']"
 
 
 def _value(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
@@ -188,7 +193,7 @@ def _choice(name: str, value: object, choices: Sequence[str], place: str) -> str
 
 
 def _numbers(
-    name: str, value: object, place: str, *, least: int = 1, shown: str = ""
+    name: str, value: object, place: str, *, least: int = 1, dimension: str | None = None
 ) -> tuple[int, ...]:
     """The numbers of a keyword.
 
@@ -197,7 +202,7 @@ def _numbers(
         value: What it was given, or one of the values of its mapping.
         place: Where.
         least: The smallest number.
-        shown: How a message calls the value; empty for the keyword.
+        dimension: Which of the mapping's values it is; ``None`` for that of the keyword.
     """
     items = (value,) if isinstance(value, int) else value
     if (
@@ -207,7 +212,7 @@ def _numbers(
         or any(item < least for item in items)
     ):
         rule = f"a whole number from {least} up, or a list of such numbers"
-        raise _misfit(name, value, rule, place, shown)
+        raise _misfit(name, value, rule, place, dimension)
     return tuple(dict.fromkeys(items))
 
 
@@ -215,7 +220,7 @@ def _sizes(name: str, value: object, place: str) -> dict[str, tuple[int, ...]]:
     if not isinstance(value, Mapping):
         raise _misfit(name, value, "a mapping from dimension to size or sizes", place)
     return {
-        str(dimension): _numbers(name, sizes, place, shown=f"{name}[{dimension!r}]")
+        str(dimension): _numbers(name, sizes, place, dimension=str(dimension))
         for dimension, sizes in value.items()
     }
 
@@ -239,13 +244,17 @@ def _data(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
     raise errors[0]
 
 
-def _misfit(name: str, value: object, rule: str, place: str, shown: str = "") -> UsageError:
+def _misfit(
+    name: str, value: object, rule: str, place: str, dimension: str | None = None
+) -> UsageError:
     is_empty = isinstance(value, str | Sequence) and not value
+    shown, example = name, _example(MARKER_KEYWORDS[name])
+    if dimension is not None:
+        shown, example = f"{name}[{dimension!r}]", f"{{{dimension!r}: [128, 512]}}"
     return UsageError(
-        f"{shown or name} is {value!r}, but must " + ("not be empty" if is_empty else f"be {rule}"),
+        f"{shown} is {value!r}, but must " + ("not be empty" if is_empty else f"be {rule}"),
         place=place,
-        hint=f"Write e.g. {name}={_example(MARKER_KEYWORDS[name])}"
-        + (f", or leave {name} out" if is_empty else ""),
+        hint=f"Write e.g. {name}={example}" + (f", or leave {name} out" if is_empty else ""),
     )
 
 

@@ -279,7 +279,7 @@ def refuse_idle_gate(
     """Refuse limits of a gate that nothing is held to; those of an ini file wait for one."""
     if value and is_typed and not against and not baseline:
         raise UsageError(
-            "the option needs something to compare with, and none is named",
+            "the option needs a baseline to compare with, but none is named",
             place=place,
             hint="Add --ort-baseline=latest to compare with the newest stored run, or "
             "--ort-against=git:main to compare with a Git revision. For a limit without a "

@@ -90,13 +90,14 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
         raise UsageError(
             f"{name!r} can't be the name of a runtime",
             place=place,
-            hint="Write only letters, digits, '.', '_' and '-', with a letter or digit first",
+            hint="Write only letters, digits, '.', '_' and '-', with a letter or digit first, e.g. "
+            f"{re.sub('[^A-Za-z0-9._-]+', '-', name).strip('-._') or 'old'}",
         )
     if not isinstance(table, Mapping):
         raise UsageError(
             f"the entry is {table!r}, not a table",
             place=place,
-            hint='Write the entry as a table, e.g. { command = ["/opt/ort/bin/python"] }',
+            hint=f"Write the entry as a table, e.g. {_as_table(table)}",
         )
     for key in table:
         if key not in _KEYS:
@@ -123,6 +124,14 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
             'a Python that has ONNX Runtime, write e.g. command = ["/opt/ort/bin/python"]',
         )
     return runtime
+
+
+def _as_table(entry: object) -> str:
+    """An entry that is no table as one: a text names a Python, if it is a path, or packages."""
+    if not isinstance(entry, str) or not entry:
+        return '{ command = ["/opt/ort/bin/python"] }'
+    key = "command" if "/" in entry or "\\" in entry else "requirements"
+    return f'{{ {key} = ["{entry}"] }}'
 
 
 _EXAMPLES = {

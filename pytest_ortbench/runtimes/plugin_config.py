@@ -56,7 +56,8 @@ def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
         raise UsageError(
             f"the entry is {entry!r}, not a table",
             place=place,
-            hint='Write the entry as a table, e.g. { library = "/opt/acme/libacme_ep.so" }',
+            hint="Write the entry as a table, e.g. "
+            f'{{ library = "{entry if isinstance(entry, str) else "/opt/acme/libacme_ep.so"}" }}',
         )
     for key in entry:
         if key not in _KEYS:
@@ -71,7 +72,9 @@ def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
         raise UsageError(
             f"options is {options!r}, not a list of strings",
             place=place,
-            hint=f'Write options = ["{options}"]'
+            hint="Write options = ["
+            + ", ".join(f'"{name.strip()}"' for name in options.split(","))
+            + "]"
             if isinstance(options, str)
             else 'Write the names of the provider\'s options, e.g. options = ["device_id"]',
         )

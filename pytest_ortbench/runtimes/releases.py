@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from bisect import bisect_left, bisect_right
 
 from packaging.version import InvalidVersion, Version
 
@@ -40,15 +41,13 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
             place=place,
             hint=f"Write {name}=={last}..{first}",
         )
-    every = sorted(released(name, place=place))
+    ends = f"{name}=={first},{name}=={last}"
+    every = sorted(released(name, place=place, one_by_one=ends))
     stable = [version for version in every if not version.is_prerelease]
     versions = [version for version in stable if first <= version <= last]
     if len(versions) < 2:
         if len(stable) > 1:
-            hint = (
-                f"Widen the range, e.g. to {name}=={stable[-2]}..{stable[-1]}, which contains the "
-                "two newest releases"
-            )
+            hint = f"Widen the range, e.g. to {name}=={_widened(stable, first, last)}"
         elif stable:
             hint = f"There is only one release. Name it: {name}=={stable[0]}"
         else:
@@ -65,6 +64,14 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
     return [f"{name}=={version}" for version in versions]
 
 
+def _widened(stable: list[Version], first: Version, last: Version) -> str:
+    """The range from the release before ``first`` to the one behind ``last``, where they exist."""
+    start = max(bisect_left(stable, first) - 1, 0)
+    end = min(bisect_right(stable, last) + 1, len(stable))
+    start, end = min(start, len(stable) - 2), max(end, 2)
+    return f"{stable[start]}..{stable[end - 1]}"
+
+
 def _version(written: str, text: str, place: str) -> Version:
     """The version at an end of a range."""
     try:
@@ -77,13 +84,17 @@ def _version(written: str, text: str, place: str) -> Version:
         ) from error
 
 
-def released(name: str, *, place: str) -> list[Version]:
+def released(name: str, *, place: str, one_by_one: str) -> list[Version]:
     """Return the versions that the index offers for this Python.
+
+    Args:
+        name: The distribution.
+        place: What asks for it, for messages.
+        one_by_one: How releases are named without a range.
 
     Raises:
         UsageError: if pip can't be asked or knows none.
     """
-    one_by_one = f"{name}==1.20.1,{name}==1.24.1"
     if not has_pip():
         raise UsageError(
             f"pip, which lists the releases of a range, is not installed for {sys.executable}",
@@ -132,5 +143,5 @@ def _other_name(name: str) -> str:
     known = {each for kind in KINDS.values() for each in kind.distributions}
     near = "" if name in known else nearest(name, sorted(known))
     if not near:
-        return "Correct the name of the package"
+        return "If the name of the package is wrong, correct it"
     return f"If you mean {near}, write {near} in place of {name}"

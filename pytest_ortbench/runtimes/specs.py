@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.ids import escape_part
@@ -25,6 +25,9 @@ _LOCAL_PART = re.compile(r"(cu\d+|rocm[\d.]+|cpu|xpu|git[0-9a-f.]*|g[0-9a-f]{7,}
 
 #: Packages whose name starts alike, but which need ONNX Runtime instead of bringing it.
 _COMPANION = re.compile(r"onnxruntime-(extensions|genai|tools|easy|ep-)")
+
+#: A package and a version as other tools join them, or as fingers slip.
+_OTHER_JOIN = re.compile(r"(?P<name>[A-Za-z][\w.-]*?) *[=@: ] *(?P<version>\d[\w.]*)")
 
 #: What needs one certain distribution of ONNX Runtime, and so has it installed.
 _BRINGS_IT = "onnxruntime-genai"
@@ -130,7 +133,7 @@ def parse_requirements(
                 if piece
                 else f"{text!r} has an empty part",
                 place=place,
-                hint="Write e.g. onnxruntime==1.20.1, and join several packages with +",
+                hint=f"Write e.g. {_mended(piece)}, and join several packages with +",
             ) from error
         name = canonicalize_name(requirement.name)
         if name in names:
@@ -165,6 +168,12 @@ def parse_spec(
     return parse_requirements(split_requirements(stripped), place=place, configured=configured)
 
 
+def _mended(piece: str) -> str:
+    """A package and a version that were joined in another way, as pip reads them."""
+    match = _OTHER_JOIN.fullmatch(piece)
+    return f"{match['name']}=={match['version']}" if match else "onnxruntime==1.20.1"
+
+
 def _not_onnxruntime(
     text: str, names: Collection[str], place: str, configured: Collection[str] | None
 ) -> UsageError:
@@ -181,7 +190,7 @@ def _not_onnxruntime(
         elif nearest(text, sorted(set(known))):
             hint = did_you_mean(text, known)
         else:
-            hint = "Write a package such as onnxruntime==1.20.1"
+            hint = f"Write a package such as onnxruntime=={text if _is_version(text) else '1.20.1'}"
             hint += f", or one of the names {', '.join(runtimes)}" if runtimes else ""
         return UsageError(
             f"{text!r} is neither a configured runtime nor a package of ONNX Runtime"
@@ -195,6 +204,14 @@ def _not_onnxruntime(
         place=place,
         hint="Add one, e.g. onnxruntime, onnxruntime-gpu or onnxruntime-openvino",
     )
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _is_ort(requirement: Requirement) -> bool:

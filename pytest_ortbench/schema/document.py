@@ -64,7 +64,7 @@ _HOOK = (
 _EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
 _JOURNAL_HINT = (
     "If the folder has a file journal.jsonl, name that one. It contains the cases that were "
-    "finished. If it has none, run the cases again"
+    "finished. If there is none, run the cases again"
 )
 
 

@@ -25,7 +25,8 @@ _TEXTS = {
     "model_name": "Write the name of the model",
 }
 #: How a list of tensors is written.
-_TENSORS = '[{"name": "…", "datatype": "FP32", "shape": [1, 3], "data": […]}]'
+_TENSOR = '{"name": "…", "datatype": "FP32", "shape": [1, 3], "data": […]}'
+_TENSORS = f"[{_TENSOR}]"
 
 
 class Fields:
@@ -34,16 +35,19 @@ class Fields:
     Args:
         value: What was read.
         place: Where it stands, ``inputs[0]``; empty for the whole message.
+        example: How it is written; empty for a message with inputs.
 
     Raises:
         ProtocolError: if it is no object.
     """
 
-    def __init__(self, value: object, place: str = "") -> None:
+    def __init__(self, value: object, place: str = "", example: str = "") -> None:
         if not isinstance(value, dict):
-            hint = "Write an object in braces: {…}" if place else f'Write {{"inputs": {_TENSORS}}}'
+            example = example or f'{{"inputs": {_TENSORS}}}'
             raise ProtocolError(
-                f"{shown(value)} is not a JSON object", place=place or "body", hint=hint
+                f"{shown(value)} is not a JSON object",
+                place=place or "body",
+                hint=f"Write {'e.g. ' if place else ''}{example}",
             )
         self._values: dict[str, Any] = value
         self.place = place
@@ -67,7 +71,11 @@ class Fields:
             raise ProtocolError(
                 "the field is missing" if self.get(key) is None else "the field is empty",
                 place=self.under(key),
-                hint=_TEXTS.get(key, "Write a string that is not empty"),
+                hint=_TEXTS.get(
+                    # The name of a whole message is that of a model.
+                    "model_name" if key == "name" and not self.place else key,
+                    "Write a string that is not empty",
+                ),
             )
         return text
 
@@ -111,8 +119,9 @@ class Fields:
         Raises:
             ProtocolError: if it is something else.
         """
-        values = self._list(key, _TENSORS if needed else '[{"name": "…"}]', needed=needed)
-        return [Fields(value, f"{self.under(key)}[{n}]") for n, value in enumerate(values)]
+        example = _TENSOR if needed else '{"name": "…"}'
+        values = self._list(key, f"[{example}]", needed=needed)
+        return [Fields(value, f"{self.under(key)}[{n}]", example) for n, value in enumerate(values)]
 
     def shape(self, *, least: int) -> tuple[int, ...]:
         """Return the field ``shape``.
@@ -135,7 +144,9 @@ class Fields:
                 raise ProtocolError(
                     f"{shown(size)} is not a whole number from {least} to {_LARGEST_AXIS}",
                     place=f"{where}[{axis}]",
-                    hint="Write the size of each axis as a whole number, such as [1, 3]",
+                    hint="Write the real size of each axis, e.g. [1, 3]"
+                    if least == 0
+                    else "Write the size of each axis, -1 for one of any size, e.g. [-1, 3]",
                 )
         return tuple(sizes)
 
@@ -146,7 +157,11 @@ class Fields:
             ProtocolError: if it is no object, or has a parameter that must not be ignored.
         """
         value = self.get("parameters")
-        parameters = Fields({} if value is None else value, self.under("parameters"))
+        parameters = Fields(
+            {} if value is None else value,
+            self.under("parameters"),
+            '{"binary_data": true}' if self.place else '{"binary_data_output": true}',
+        )
         for name in _REFUSED:
             if parameters.get(name) is not None:
                 raise ProtocolError(

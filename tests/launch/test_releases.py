@@ -47,6 +47,10 @@ def test_what_is_no_range(text: str):
     ("text", "message"),
     [
         ("onnxruntime==1.33..1.34", "onnxruntime==1.31.1..1.32.0"),
+        ("onnxruntime==1.0..1.1", "onnxruntime==1.9.0..1.20.1"),
+        ("onnxruntime==1.20.0..1.20.1", "onnxruntime==1.9.0..1.31.1"),
+        ("onnxruntime==1.21..1.22", "onnxruntime==1.20.1..1.31.1"),
+        ("onnxrutime==1.20..1.30", "onnxrutime==1.20,onnxrutime==1.30"),
         ("onnxruntime==x..y", "'x' in 'onnxruntime==x..y'"),
         ("unfinished==1.0..2.0", "unfinished==2.0rc1"),
         ("onnxrutime==1.20..1.30", "ERROR: no such thing"),

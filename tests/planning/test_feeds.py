@@ -500,6 +500,13 @@ def test_onnx_test_data_set(pair: Model, tmp_path: Path) -> None:
     assert output.tolist() == [[0.5, 1.5, 2.5, 3.5, 4.5]]
 
 
+def test_a_file_of_onnx_test_data_beyond_the_inputs_is_counted(pair: Model, tmp_path: Path) -> None:
+    proto = numpy_helper.from_array(next(iter(arrays().values())))
+    (tmp_path / "input_2.pb").write_bytes(proto.SerializeToString())
+    with refused(UsageError, "input_2.pb", "number 3", "2 inputs", place="--ort-inputs"):
+        resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path)
+
+
 def test_single_npy(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
     found = read(relu(["N", 4]), tmp_path)
@@ -523,7 +530,7 @@ def test_values_are_not_loaded(tmp_path: Path) -> None:
         ({"extra": np.ones(3)}, "contains the array 'extra', which is neither"),
         ({"x": np.ones((1, 5))}, r"'x' is tensor\(float\).*contains tensor\(double\)"),
         ({"x": np.ones((1, 5, 1), np.float32)}, "must have 2 axes"),
-        ({"x": np.array([[None] * 5])}, "contains pickled Python objects"),
+        ({"x": np.array([[None] * 5])}, "the array 'x' in .* contains pickled Python objects"),
     ],
 )
 def test_real_inputs_that_do_not_fit(

@@ -73,6 +73,7 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("[tool.ortbench.precisions]\nx = 3", "the entry is 3, not a table"),
+        ('[tool.ortbench.precisions]\n"x y" = "bf16"', '"x y" = { base = "bf16" }'),
         ("[tool.ortbench.precisions.x]", "the key 'base' is missing"),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8"',
@@ -100,11 +101,11 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration = "kl"',
-            "'kl' is not a value of calibration. Choose one of: entropy, minmax, percentile",
+            "'kl' is not a value of calibration. Choose one of: minmax, entropy, percentile",
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\npercentile = 0.99',
-            "percentile is 0.99, but must be above 50 and at most 100",
+            "percentile is 0.99, but must be above 50 and at most 100. Write e.g. percentile = 99",
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\nper_channel = "yes"',

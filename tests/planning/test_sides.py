@@ -26,11 +26,16 @@ def test_every_example_can_be_read(text: str):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("fp16", "Write a baseline in one of these forms: model:old.onnx, precision:fp32"),
+        ("main", "Write a baseline in one of these forms: model:old.onnx, precision:fp32"),
+        ("fp16", "Write precision:fp16"),
+        ("cpu", "Write provider:cpu"),
+        ("old/net.onnx", "Write model:old/net.onnx"),
+        ("onnxruntime==1.20.1", "Write runtime:onnxruntime==1.20.1"),
         ("precison:fp16", "Did you mean 'precision:fp16'?"),
         ("precision", "Did you mean 'precision:fp32'?"),
         ("model:", "nothing after"),
         ("option:threads", "has no value"),
+        ("option:threads", "Write option:threads= "),
         ("git:--upload-pack=x", "is not a revision"),
     ],
 )

@@ -73,11 +73,13 @@ def test_an_option_that_the_user_set_is_not_set_again() -> None:
     request = PlanRequest(
         models=(),
         tuning=("on",),
-        provider_options={"cuda": {"cudnn_conv_algo_search": "DEFAULT"}},
+        provider_options={"cuda": {"cudnn_conv_algo_search": "DEFAULT", "tunable_op_enable": "1"}},
     )
     with pytest.raises(UsageError) as raised:
         build_plan(request, [make_model()], [target("cuda")])
     assert raised.value.place == PLACE
+    for given in ("cudnn_conv_algo_search=DEFAULT", "tunable_op_enable=1"):
+        assert f"cuda.{given}" in raised.value.hint
 
 
 def test_where_nothing_searches_the_axis_is_refused() -> None:

@@ -56,6 +56,7 @@ def test_limits_are_read_with_the_one_grammar() -> None:
         (pytest.mark.ortbench(batchsizes=[1]), "Did you mean 'batch_sizes'?"),
         (pytest.mark.ortbench(zzz=1), "Choose one of: batch_sizes, dataset, depths"),
         (pytest.mark.ortbench("resnet50"), "'resnet50' stands without a keyword"),
+        (pytest.mark.ortbench("resnet50"), "models='resnet50'"),
         (pytest.mark.ortbench(batch_sizes=[]), "batch_sizes is []"),
         (pytest.mark.ortbench(batch_sizes=[0]), "must be a whole number from 1 up"),
         (pytest.mark.ortbench(batch_sizes=[True]), "must be a whole number from 1 up"),
@@ -64,6 +65,7 @@ def test_limits_are_read_with_the_one_grammar() -> None:
         (pytest.mark.ortbench(models=[]), "models is []"),
         (pytest.mark.ortbench(dims=[1]), "must be a mapping"),
         (pytest.mark.ortbench(dims={"seq": "128"}), "dims['seq'] is '128'"),
+        (pytest.mark.ortbench(dims={"tokens": 0}), "dims={'tokens': [128, 512]}"),
         (pytest.mark.ortbench(limits=["latency_p90 <= 3 MB"]), "'MB'"),
     ],
 )

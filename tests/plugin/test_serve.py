@@ -141,6 +141,23 @@ def test_what_is_no_application_is_refused(text: str, tmp_path: Path) -> None:
     assert refused.value.place == "--ort-serve"
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("src/main.py", "--ort-serve=src/main.py:app."),
+        ("src.main:api", "--ort-serve=src/main.py:api."),
+        ("app", "--ort-serve=app.py:app."),
+        ("src/my-app.py:api", "--ort-serve=src/my_app.py:api"),
+    ],
+)
+def test_an_application_in_another_form_gets_its_own_step(
+    text: str, meant: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_app(written(text, tmp_path))
+    assert meant in f"{refused.value.hint} "
+
+
 @pytest.mark.parametrize(("name", "other"), [("my-app", "my_app"), ("1app", "app_1app")])
 def test_a_file_that_python_can_not_import_gets_another_name(
     name: str, other: str, tmp_path: Path
