@@ -178,6 +178,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "names of inputs, types as ONNX Runtime spells them",
         frozenset({"_counted", "_lone_factor", "_patches", "_sides", "default_hint"}),
     ),
+    "models/catalogue.py": ("what users write", frozenset({"_exact", "_is_digest"})),
     "models/graph.py": ("names of inputs in a graph", frozenset({"_toml_key"})),
     "models/resolve.py": ("names of files", frozenset({"_Resolver._matching", "_hidden"})),
     "planning/against.py": ("what users write", frozenset({"Against._meant"})),

@@ -33,6 +33,7 @@ from pytest_ortbench.launch.evidence import (
     Evidence,
     Rule,
     failure_of,
+    made_anew,
     newer_runtime,
     runtime_of_refusal,
     where,
@@ -486,10 +487,7 @@ def how_to_start(error: OSError, runtime: Runtime) -> str:
     if error.errno in (errno.EAGAIN, errno.ENOMEM):
         return "End other programs of your user, and run again"
     if runtime.requirements:
-        return (
-            f"Remove the environment with 'ortbench runtimes remove {runtime.label}', and run "
-            "again, which makes it anew"
-        )
+        return made_anew(runtime)
     return (
         f"Install this program, or correct the command of the runtime {runtime.label!r} in "
         "pyproject.toml or ortbench.toml"

@@ -263,7 +263,10 @@ def how_to_install(library: str, evidence: Evidence) -> str:
         if product.startswith(("CUDA", "cuDNN")) and not runtime_of_refusal(evidence).requirements
         else ""
     )
-    return f"Install {product or library}{with_pip}. If it is installed, add its folder to {path}"
+    return (
+        f"Install {product or library}{with_pip}. If it is installed, add the folder of {library} "
+        f"to {path}"
+    )
 
 
 def provider_kernel(evidence: Evidence) -> Failure | None:

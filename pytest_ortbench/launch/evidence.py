@@ -58,6 +58,14 @@ def newer_runtime(evidence: Evidence) -> str:
     )
 
 
+def made_anew(runtime: Runtime) -> str:
+    """Return the step that makes an environment again that was made for a runtime."""
+    return (
+        f"Remove the environment with 'ortbench runtimes remove {runtime.label}', and run again, "
+        "which makes it anew"
+    )
+
+
 def failure_of(evidence: Evidence, kind: str, message: str, hint: str = "") -> Failure:
     """Make a failure in the phase of the refusal."""
     return Failure(kind=kind, phase=evidence.refusal.phase, message=message, hint=hint)

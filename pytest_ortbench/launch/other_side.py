@@ -66,7 +66,7 @@ def with_side(
         return failure
     path = next((path for path in here if not there.get(path)), "")
     if path:
-        message = f"the file {path} is not there where runtime {runtime.label!r} measures"
+        message = f"the file {path} does not exist where runtime {runtime.label!r} measures"
         return replace(failure, message=message, hint=_hint(path, case, runtime))
     # A library is another one there with good reason: it may be built for that side.
     libraries = [path for path in case.session.custom_ops if PurePath(path).suffix != ".py"]

@@ -19,6 +19,9 @@ from pytest_ortbench.core.outcome import CHANGED_FILE
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.schema.question import FileMark, Question, files_in
 
+_RESTORE = "Restore the file, and run again"
+_WAIT = "Run again when no program writes to the file any more"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ModelFile:
@@ -64,7 +67,8 @@ class Seal:
                 raise _removed(Path(error.filename or model.path)) from error
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else None
-                raise _changed(model.path, f"can't be read any more: {reason or error}") from error
+                how = f"can't be read any more: {reason or error}"
+                raise _changed(model.path, how, _RESTORE) from error
             if now != model.digest:
                 raise _changed(model.path, _told(model.digest, now, bool(model.external)))
         for path, before in self.contents:
@@ -141,16 +145,16 @@ def _short(content: str) -> str:
 def _removed(path: Path) -> WorkerError:
     return case_error(
         f"{path} was removed after pytest collected it",
-        "Restore the file, and run again",
+        _RESTORE,
         kind="error",
         phase=CHANGED_FILE,
     )
 
 
-def _changed(path: Path, how: str) -> WorkerError:
+def _changed(path: Path, how: str, hint: str = _WAIT) -> WorkerError:
     return case_error(
         f"{path} has changed since pytest collected it ({how})",
-        "Run again when no program writes to the file any more",
+        hint,
         kind="error",
         phase=CHANGED_FILE,
     )

@@ -372,7 +372,7 @@ class Services:
             raise case_error(
                 "the service would run on this machine, but the runtime "
                 f"{runtime.label!r} measures in a container or on another machine",
-                f"Leave the runtime {runtime.label!r} out of --ort-runtimes for this service",
+                "Measure this service in the Python that runs pytest: --ort-runtimes=current",
                 kind="unavailable",
                 phase="start",
             )

@@ -144,9 +144,10 @@ class StagedFiles:
         """
         if dataset.user_code:
             raise case_error(
-                f"the runtime {self._runtime!r} measures in a container or on another machine, and "
-                f"the files of the data set {dataset.label} are not there",
-                "Store samples and labels in an .npz file. Such a file is sent there",
+                f"the runtime {self._runtime!r} measures in a container or on another machine, "
+                f"where the files of the data set {dataset.label} do not exist",
+                "Store samples and labels in an .npz file, and name this file in --ort-dataset. "
+                "Each run sends it there",
                 kind="error",
                 phase="files",
             )

@@ -19,6 +19,7 @@ Two files have the same form: ``catalogue.toml`` of this package (``zoo:NAME``) 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -189,7 +190,8 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
         raise UsageError(
             f"{name} is {table!r}, not a table of keys",
             place=str(path),
-            hint=f'Write [{name}] on one line, and file = "model.onnx" on the next',
+            hint=f"In place of this line, write [{name}] on one line, and file = "
+            f"{json.dumps(table if isinstance(table, str) else 'model.onnx')} on the next",
         )
     known = [item.name for item in fields(CatalogueEntry) if item.name not in ("name", "place")]
     _check_keys(table, known, place)
@@ -255,7 +257,7 @@ def _check_hint(name: str, hint: object, place: str) -> None:
         raise UsageError(
             f"the value is {hint!r}, not a table",
             place=place,
-            hint='Write e.g. { kind = "normal" }',
+            hint=f"Write e.g. {_like(hint)}",
         )
     _check_keys(hint, [item.name for item in fields(ValueHint)], place)
     kind = hint.get("kind")
@@ -263,9 +265,7 @@ def _check_hint(name: str, hint: object, place: str) -> None:
         raise UsageError(
             "the key 'kind' is missing" if kind is None else f"{kind!r} is not a value of kind",
             place=place,
-            hint='Write e.g. kind = "normal"'
-            if kind is None
-            else did_you_mean(str(kind), _HINT_KINDS),
+            hint=_adding_kind(hint) if kind is None else did_you_mean(str(kind), _HINT_KINDS),
         )
     if kind in ("choice", "constant") and not hint.get("choices"):
         raise UsageError(
@@ -273,6 +273,22 @@ def _check_hint(name: str, hint: object, place: str) -> None:
             place=place,
             hint=f'Write e.g. {{ kind = "{kind}", choices = ["0", "1"] }}',
         )
+
+
+def _like(value: object) -> str:
+    """Return a hint as it is written that means what was written in its place."""
+    if value in _HINT_KINDS:
+        return f'{{ kind = "{value}" }}'
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f'{{ kind = "constant", choices = ["{value}"] }}'
+    return '{ kind = "normal" }'
+
+
+def _adding_kind(hint: Mapping[str, object]) -> str:
+    """Return how a hint gets its kind, by the keys that it has."""
+    kind = "choice" if "choices" in hint else "uniform" if {"low", "high"} & {*hint} else "normal"
+    others = ", ".join(sorted({*_HINT_KINDS} - {kind}))
+    return f'Add kind = "{kind}", or another kind: {others}'
 
 
 def _check_keys(table: Mapping[str, object], known: list[str], place: str) -> None:
@@ -318,13 +334,15 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
         raise UsageError(
             f"package is {entry.package!r}, without an exact version",
             place=place,
-            hint=f'Write e.g. package = "{_distribution_of(entry.package)}==1.0.0"',
+            hint=f'Write e.g. package = "{_exact(entry.package)}"',
         )
-    if entry.sha256 and (len(entry.sha256) != 64 or not _is_hexadecimal(entry.sha256)):
+    if entry.sha256 and not _is_digest(entry.sha256):
         raise UsageError(
             f"sha256 is {entry.sha256!r}, not 64 hexadecimal digits in lower case",
             place=place,
-            hint="Run 'sha256sum FILE' on the model file, and copy the digits that are printed",
+            hint=f'Write sha256 = "{plain}"'
+            if _is_digest(plain := entry.sha256.lower().removeprefix("sha256:").strip())
+            else "Run 'sha256sum FILE' on the model file, and copy the digits that are printed",
         )
     tables = {f"workloads.{name}": sizes for name, sizes in entry.workloads.items()}
     for key, sizes in {"dims": entry.dims, **tables}.items():
@@ -342,5 +360,11 @@ def _distribution_of(package: str) -> str:
     return re.split(r"[^\w.-]", package, maxsplit=1)[0]
 
 
-def _is_hexadecimal(text: str) -> bool:
-    return all(character in "0123456789abcdef" for character in text)
+def _exact(package: str) -> str:
+    """A requirement of one version, the first one that is named: ``rapidocr==1.0`` of ``>=1.0``."""
+    named = re.search(r"[=<>~]\s*(\d[\w.]*)", package)
+    return f"{_distribution_of(package)}=={named[1] if named else '1.0.0'}"
+
+
+def _is_digest(text: str) -> bool:
+    return re.fullmatch("[0-9a-f]{64}", text) is not None

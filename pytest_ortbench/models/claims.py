@@ -24,6 +24,12 @@ from pytest_ortbench.models.inspection import (
 if TYPE_CHECKING:
     import onnx
 
+#: The next step where the content of a model is wrong, whoever made it.
+MAKE_AGAIN = (
+    "If the model was fetched or copied, do that again. If a script made it, correct the script, "
+    "and run it again"
+)
+
 #: Axes of a claim that are spelt out; of more, the others are counted.
 _SHOWN_AXES = 4
 
@@ -122,10 +128,10 @@ def _check(stored: StoredTensor, path: Path) -> None:
         return  # a type that this release does not know: the runtime may
     if there < needed:
         raise ModelError(
-            f"the file is damaged: {stored.what} ({element}, shape {spelt(tensor.dims)}) needs "
-            f"{needed:,} {unit}, but the file stores only {there:,} for it",
+            f"{stored.what} ({element}, shape {spelt(tensor.dims)}) needs {needed:,} {unit}, but "
+            f"the file stores only {there:,} for it",
             place=str(path),
-            hint="Fetch or export the model again",
+            hint=MAKE_AGAIN,
         )
 
 
@@ -142,9 +148,9 @@ def _checked_count(what: str, dims: Sequence[int], path: Path) -> int:
     if any(size < 0 for size in dims):
         rule = "one of which is negative"
     raise ModelError(
-        f"the file is damaged: {what} claims the sizes {spelt(dims)}, {rule}",
+        f"{what} claims the sizes {spelt(dims)}, {rule}",
         place=str(path),
-        hint="Fetch or export the model again",
+        hint=MAKE_AGAIN,
     )
 
 

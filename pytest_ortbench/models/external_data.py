@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError, why_unreadable
-from pytest_ortbench.models.claims import claimed_bytes
+from pytest_ortbench.models.claims import MAKE_AGAIN, claimed_bytes
 from pytest_ortbench.models.inspection import all_nodes, all_tensors, is_compiled, text_of
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
             f"the external data {location!r} is truncated: it has {size:,} bytes, but the model "
             f"needs {end:,}",
             place=str(model_path),
-            hint="Fetch or export the model again",
+            hint=MAKE_AGAIN,
         )
     return ExternalFile(location=location, path=path, size_bytes=size)
 

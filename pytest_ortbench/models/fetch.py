@@ -193,7 +193,7 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
             f"{entry.hub if of_hub else ', '.join(files)!r} can't be a name on the model hub "
             f"({says('huggingface_hub', str(error))})",
             place=entry.name,
-            hint=f"Write hub = 'OWNER/NAME' in {_place(entry)}"
+            hint=f"Write hub = '{_hub_name(entry.hub)}' in {_place(entry)}"
             if of_hub
             else f"Write {key} in {_place(entry)} as a path in the repository {entry.hub}, e.g. "
             "'onnx/model.onnx'",
@@ -226,6 +226,13 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
     path = Path(str(cached[0]))
     _check_digest(entry, path)
     return path
+
+
+def _hub_name(written: str) -> str:
+    """The name of a repository in its address, as a browser shows it; of any other text none."""
+    _, of_hub, path = written.partition("huggingface.co/")
+    parts = path.split("/")
+    return "/".join(parts[:2]) if of_hub and len(parts) > 1 else "OWNER/NAME"
 
 
 def _announcement(entry: CatalogueEntry) -> str:

@@ -239,6 +239,11 @@ def _missing_file(name: str, folder: Path) -> str:
 
 def _missing_filename(folder: Path) -> str:
     names = _beside(folder)
+    if not names:
+        return (
+            f"Copy the .onnx file of the decoder into {folder}, and write its name into the "
+            f'section model.decoder, e.g. "filename": "{_first(folder)}"'
+        )
     if len(names) < 2:
         return f'Write "filename": "{_first(folder)}" into the section model.decoder'
     return (

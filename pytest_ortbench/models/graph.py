@@ -18,6 +18,7 @@ from pytest_ortbench.models import inspection
 from pytest_ortbench.models.axes.tracking import walked
 from pytest_ortbench.models.cache_flow import flowing_pairs
 from pytest_ortbench.models.cache_pairs import cache_pairs, sizes_of_presents, with_named_axes
+from pytest_ortbench.models.claims import MAKE_AGAIN
 from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.decoder_graph import decoder_graph
 from pytest_ortbench.models.decoders import decoder_of
@@ -123,7 +124,7 @@ def read_model(
         raise ModelError(
             f"a value in the file is not valid: {fault}",
             place=str(path),
-            hint="Export the model again",
+            hint=MAKE_AGAIN,
         )
     return model
 
@@ -190,7 +191,7 @@ def _named(info: TensorInfo, axes: Sequence[int | str], place: str) -> tuple[int
             f"'axes' gives the input {info.name!r} the shape {list(axes)}, but the model declares "
             f"{list(own)}",
             place=place,
-            hint=f"Write axes = {{ {_toml_key(info.name)} = {json.dumps(fitting)} }}",
+            hint=f"Write {_toml_key(info.name)} = {json.dumps(fitting)} in 'axes'",
         )
     return tuple(axes)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError, first_line, says, why_unreadable
 from pytest_ortbench.core.file_digest import file_digest, stamp_of
-from pytest_ortbench.models.claims import refuse_false_claims
+from pytest_ortbench.models.claims import MAKE_AGAIN, refuse_false_claims
 from pytest_ortbench.models.external_data import ExternalFile, external_files
 from pytest_ortbench.models.inspection import all_names
 
@@ -207,28 +207,29 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise ModelError(
             f"the file is not an ONNX model ({says('protobuf', first_line(error))})",
             place=str(path),
-            hint="Fetch or export the model again",
+            hint=f"If the path is wrong, correct it. {MAKE_AGAIN}",
         ) from None
     except OSError as error:
         raise _unreadable(error, path) from None
     if not proto.HasField("graph"):
         raise ModelError(
-            "the file contains no graph: it is truncated, or not an ONNX model",
+            "the file contains no graph, so it is no whole ONNX model",
             place=str(path),
-            hint="Fetch or export the model again",
+            hint=MAKE_AGAIN,
         )
     damaged = _damaged_name(proto)
     if damaged is not None:
         raise ModelError(
-            f"the file is damaged: a name in it is not valid text ({damaged[:40]!r})",
+            f"a name in the file is no text in UTF-8 ({damaged[:40]!r})",
             place=str(path),
-            hint="Fetch or export the model again",
+            hint=MAKE_AGAIN,
         )
     if not proto.opset_import and proto.ir_version >= 3:
         raise ModelError(
-            "the file names no operator set (opset_import): it is truncated, or not an ONNX model",
+            "the file names no operator set (opset_import), so it is no whole ONNX model",
             place=str(path),
-            hint="Fetch or export the model again",
+            hint="If the model was fetched or copied, do that again. If a script made it, name the "
+            "operator set in the script, e.g. with: model.opset_import.add(domain='', version=17)",
         )
     return proto
 
@@ -259,7 +260,8 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
     raise ModelError(
         f"this is a text file, not an ONNX model (it begins with {shown!r})",
         place=str(path),
-        hint="Name an .onnx file that an exporter wrote",
+        hint="Name an .onnx file that an exporter wrote. If this file was downloaded, the server "
+        "sent a text in place of the model: download the model again",
     )
 
 

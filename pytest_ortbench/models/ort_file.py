@@ -14,7 +14,7 @@ from pathlib import Path
 from pytest_ortbench.core.errors import ModelError, why_unreadable
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Model, TensorInfo
-from pytest_ortbench.core.model_spec import ORT
+from pytest_ortbench.core.model_spec import ONNX, ORT
 from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.decoders import decoder_of
 from pytest_ortbench.models.hints import hint_inputs
@@ -59,9 +59,9 @@ def read_ort_file(path: Path, *, name: str, source: str) -> Model:
         raise ModelError(
             "the name of the file ends in .ort, but the file is not in ONNX Runtime's own format",
             place=str(path),
-            hint="To measure a model in that format, make the file again: 'python -m "
-            f"onnxruntime.tools.convert_onnx_models_to_ort {path.stem}.onnx'. To measure the ONNX "
-            "model, name its .onnx file",
+            hint=f"If it is an ONNX model, rename it to {path.stem}.onnx. If not, make it again of "
+            "the ONNX model: 'python -m onnxruntime.tools.convert_onnx_models_to_ort "
+            f"{path.with_suffix(ONNX)}'",
         )
     return Model(
         name=name,

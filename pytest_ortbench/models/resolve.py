@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -270,7 +272,13 @@ class _Resolver:
         if not files:
             other = f", but {counted(len(matches), 'other file')}" if matches else ""
             message = f"the pattern {spec!r} matches no model file ({ONNX} or {ORT}){other}"
-            hint = "Write a pattern of model files, e.g. models/*.onnx"
+            hint = f"Correct the pattern. It begins in {self._root}"
+            if matches:
+                below = any(map(os.path.isdir, matches))
+                example = f"{spec.rstrip('/')}/*{ONNX}" if below else f"models/*{ONNX}"
+                hint = f"Write a pattern of model files, e.g. {example}"
+            elif Path(in_home(spec)).is_absolute():
+                hint = "Correct the pattern"
             raise NoModelError(message, spec=spec, place=self._place, hint=hint)
         for file in files:
             yield self._from_file(Path(file))
@@ -438,10 +446,21 @@ def _read(found: _Found) -> Model | BrokenModel:
         raise
     except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
         broken = ModelError(
-            f"the graph can't be analysed ({says('Python', class_and_line(error))})",
+            "the graph can't be read, probably since it breaks a rule of ONNX "
+            f"({says('Python', class_and_line(error))})",
             place=found.path,
-            hint="Call onnx.checker.check_model with the file. If it finds a fault, export the "
-            "model again. If not, please open an issue in the repository of pytest-ortbench, with "
-            "this message",
+            hint=_checking(found.path),
         )
     return BrokenModel(name=found.name, path=found.path, error=broken, place=found.place)
+
+
+def _checking(path: str) -> str:
+    """Return how to see what is wrong with a model, where it is a file of the user's."""
+    if not os.path.isfile(path):  # noqa: PTH113 - a name may be too long for a path
+        return "Please open an issue in the repository of pytest-ortbench, with this message"
+    checking = f"import onnx; onnx.checker.check_model({json.dumps(path)}, full_check=True)"
+    return (
+        f"Run: {shlex.join(['python', '-c', checking])}. If that tells a fault, correct it where "
+        "the model is made, and write the file again. If not, please open an issue in the "
+        "repository of pytest-ortbench, with this message"
+    )

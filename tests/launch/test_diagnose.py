@@ -360,7 +360,10 @@ def test_a_library_is_looked_for_where_its_system_does(library: str, variable: s
     [
         (Runtime(), "Run: pip install numpy"),
         (Runtime(label="box", command=("ssh", "box")), "In this Python, run: pip install numpy"),
-        (Runtime(label="old", requirements=("onnxruntime==1.15.1",)), "Add numpy "),
+        (
+            Runtime(label="old", requirements=("onnxruntime==1.15.1",)),
+            "Add numpy to the runtime: '--ort-runtimes=onnxruntime==1.15.1+numpy'",
+        ),
     ],
 )
 def test_what_is_missing_is_installed_where_the_runtime_looks_for_it(
@@ -374,6 +377,31 @@ def test_what_is_missing_is_installed_where_the_runtime_looks_for_it(
     )
     assert failure.hint.startswith(step)
     assert (f"{runtime.label!r}" in failure.message) == (runtime.label != "current")
+
+
+@pytest.mark.parametrize(
+    ("error", "runtime", "step"),
+    [
+        ("NumpyMismatch", Runtime(), "pip install 'numpy<2'"),
+        ("NumpyMismatch", Runtime(label="box", command=("ssh", "box")), "runtime 'box', run: pip "),
+        (
+            "NumpyMismatch",
+            Runtime(label="old", requirements=("numpy==2.0.0", "onnxruntime==1.15.1")),
+            "'--ort-runtimes=onnxruntime==1.15.1+numpy<2'",
+        ),
+        ("BrokenRuntime", Runtime(label="box", command=("ssh", "box")), "'box', do this: "),
+        (
+            "BrokenRuntime",
+            Runtime(label="old", requirements=("onnxruntime==1.15.1",)),
+            "'ortbench runtimes remove old'",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_mended_where_the_runtime_is(
+    error: str, runtime: Runtime, step: str
+) -> None:
+    case = replace(make_case(), runtime=runtime)
+    assert step in judge("as it is", phase="import", error=error, case=case).hint
 
 
 def test_a_library_that_is_missing_elsewhere_is_told_with_the_runtime() -> None:

@@ -135,6 +135,27 @@ def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
     assert str(caught.value).startswith(str(path))
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("m = 'a.onnx'\n", 'file = "a.onnx"'),
+        ("[m]\nfile = 'a'\ninputs.x = 'ones'\n", '{ kind = "ones" }'),
+        ("[m]\nfile = 'a'\ninputs.x = 3\n", '{ kind = "constant", choices = ["3"] }'),
+        ("[m]\nfile = 'a'\ninputs.x = { low = 1 }\n", 'kind = "uniform"'),
+        ("[m]\nfile = 'a'\ninputs.x = { choices = ['1'] }\n", 'kind = "choice"'),
+        (f"[m]\nfile = 'a'\nsha256 = '{'A' * 64}'\n", f'sha256 = "{"a" * 64}"'),
+        (
+            f"[m]\npackage = 'p>=1.4'\nmember = 'x'\nsha256 = '{DIGEST}'\n",
+            'package = "p==1.4"',
+        ),
+    ],
+)
+def test_what_was_written_stands_in_the_next_step(tmp_path: Path, text: str, written: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_catalogue(catalogue(tmp_path, text))
+    assert written in caught.value.hint
+
+
 def test_unreadable_catalogue(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read_catalogue(tmp_path / "nothing.toml")

@@ -290,6 +290,20 @@ def test_hub_that_fails_or_is_offline(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("https://huggingface.co/a/b/tree/main", "hub = 'a/b'"),
+        ("https://huggingface.co/a", "hub = 'OWNER/NAME'"),
+        ("https://example.org/a/b", "hub = 'OWNER/NAME'"),
+    ],
+)
+def test_the_address_of_a_repository_has_its_name(tmp_path: Path, written: str, hint: str) -> None:
+    pytest.importorskip("huggingface_hub")
+    with refused(ModelError, written, hint=hint):
+        fetch_model(hub_entry(hub=written), cache=tmp_path, notify=lambda _: None)
+
+
+@pytest.mark.parametrize(
     ("fails", "hint"),
     [
         (PermissionError(errno.EACCES, "Permission denied"), "HF_HUB_CACHE"),

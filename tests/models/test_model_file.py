@@ -252,6 +252,17 @@ def test_truncated_file(tmp_path: Path, share: float) -> None:
     assert "is truncated" in error_of(path)
 
 
+def test_a_script_that_names_no_operator_set_is_told_how_to(tmp_path: Path) -> None:
+    proto = relu()
+    del proto.opset_import[:]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    _, _, code = error_of(path).rpartition("with: ")
+    exec(code, {"model": proto})
+    path.write_bytes(proto.SerializeToString())
+    assert read_model_file(path).proto.opset_import[0].version == 17
+
+
 def test_every_truncation_is_an_error_of_ours(tmp_path: Path) -> None:
     content = relu().SerializeToString()
     path = tmp_path / "m.onnx"

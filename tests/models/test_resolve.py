@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import onnx
@@ -313,6 +314,48 @@ def test_catalogue_that_does_not_fit_its_model(tmp_path: Path, text: str, messag
     (found,) = resolve_models(["mine"], root=tmp_path)
     assert isinstance(found, BrokenModel)
     assert message in str(found.error)
+
+
+def test_a_graph_that_breaks_the_analysis_is_checked_by_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> Model:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(resolve, "read_model", fail)
+    proto = relu()
+    proto.graph.output[0].CopyFrom(value("y", ["N", 4]))
+    path = tmp_path / "it's.onnx"
+    onnx.save(proto, path)
+    (found, built) = resolve_models([str(path), "builtin:linear"], root=tmp_path)
+    assert isinstance(found, BrokenModel)
+    assert isinstance(built, BrokenModel)
+    assert "check_model" not in built.error.hint
+    command = found.error.hint.partition("Run: ")[2].partition(". If ")[0]
+    _, _, code = shlex.split(command)
+    exec(code, {})
+    path.write_bytes(b"no model")
+    with pytest.raises(Exception, match="parse"):
+        exec(code, {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "step"),
+    [
+        ("mod*", "mod*/*.onnx"),
+        ("*.txt", "models/*.onnx"),
+        ("gone/*.onnx", "begins in "),
+        ("/gone/*.onnx", "the pattern"),
+    ],
+)
+def test_a_pattern_of_no_model_is_corrected_by_what_it_matches(
+    tmp_path: Path, spec: str, step: str
+) -> None:
+    save(tmp_path / "models" / "m.onnx")
+    (tmp_path / "notes.txt").write_text("x")
+    assert usage_error(spec, tmp_path).hint.endswith(
+        f"{step}{tmp_path}" if step.endswith(" ") else step
+    )
 
 
 def test_a_built_model_with_another_digest_is_not_looked_for_in_a_package(tmp_path: Path) -> None:

@@ -121,10 +121,10 @@ def read_continuation(path: Path, runtime: Runtime) -> Continuation:
         is_elsewhere = runtime != Runtime() and runtime.shares_files and not runtime.isolated
         if isinstance(error, FileNotFoundError) and is_elsewhere:
             raise case_error(
-                f"the file {path} with the tokens of the reference model is not there where "
+                f"the file {path} with the tokens of the reference model does not exist where "
                 f"runtime {runtime.label!r} measures",
-                f"Mount {path.parent} there. To have files sent there by each run, write "
-                f"shares_files = false where the runtime {runtime.label!r} is configured "
+                f"Mount the folder {path.parent} there. To have files sent there by each run, "
+                f"write shares_files = false where the runtime {runtime.label!r} is configured "
                 "(pyproject.toml or ortbench.toml)",
                 kind="error",
                 phase="reference",
