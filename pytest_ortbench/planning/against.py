@@ -177,8 +177,8 @@ class Against:
                 "no model of this run is a file in a Git repository, so none has a version at "
                 f"{self.side.label} to compare with",
                 place=_PLACE,
-                hint="Name a model file that is committed in a Git repository. Built-in models "
-                "and models of the zoo are in none",
+                hint="Measure a model file that is committed in a Git repository. To compare with "
+                f"another file, write e.g. {_PLACE}=model:OLD.onnx",
             )
 
     def _is_group(self, spec: str) -> bool:

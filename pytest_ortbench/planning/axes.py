@@ -20,6 +20,7 @@ _LONGEST_NUMBER = 18
 #: Sizes of one range.
 _MOST_SIZES = 10_000
 _LIKE_A_SIZE = re.compile(r"\s*[-+]?\d")
+_LIKE_A_PAIR = re.compile(r"([A-Za-z_]\w*)\s*=\s*(\d+(?::\d+)*)")
 _SETTING = re.compile(r"[A-Za-z_][\w.\-]*\s*=")
 
 
@@ -76,7 +77,11 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
             raise UsageError(
                 "the value is empty", place=place, hint="Write a value, or leave the option out"
             )
-        raise UsageError(f"{text!r} has a comma too many", place=place, hint="Remove it")
+        raise UsageError(
+            f"{text!r} has a comma too many",
+            place=place,
+            hint="Remove it" if any(items) else "Write a value, or leave the option out",
+        )
     return items
 
 
@@ -232,7 +237,8 @@ def _spread(item: str, place: str) -> str:
                 f"the range {match[0][1:]} in {item!r} has {last - first + 1} sizes, but at most "
                 f"{_MOST_SIZES} are allowed",
                 place=place,
-                hint="Write a shorter range, or single sizes, e.g. seq:128:512",
+                hint="Write a shorter range, or single sizes, e.g. "
+                f"{item[: match.start()]}:128:512",
             )
         return ":" + ":".join(str(size) for size in range(first, last + 1))
 
@@ -249,10 +255,13 @@ def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:
     if first == len(parts) or not name or ":" in name.replace("::", ""):
         written = re.match(r"\w+", item)
         example = written[0] if written is not None and not written[0].isdigit() else "seq"
+        pair = _LIKE_A_PAIR.fullmatch(item)
         raise UsageError(
             f"{item!r} is not a dimension with its sizes",
             place=place,
-            hint=f"Write e.g. {example}:128, or {example}:128:512 for several sizes",
+            hint=f"Write {pair[1]}:{pair[2]}"
+            if pair is not None
+            else f"Write e.g. {example}:128, or {example}:128:512 for several sizes",
         )
     return name, parts[first:]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.errors import UsageError, first_line, says, why_unreadable
-from pytest_ortbench.core.units import counted
 
 PLACE = "--ort-dataset"
 #: Folders beside the file, or beside its folder, that the pictures may lie in.
@@ -207,23 +206,42 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
             (place for place in places if _is_picture_of(place, around)),
             alike[0] if len(alike) == 1 else None,
         )
+        if path is None and len(alike) > 1:
+            raise _several(coco, image.name, alike, around)
         if path is None:
             missing.append(image.name)
         else:
             found.append(path)
     if missing:
+        lacks = (
+            f"{len(missing)} of the {len(coco.images)} images that {coco.path.name} names are not"
+            if len(missing) > 1
+            else f"1 image that {coco.path.name} names is not"
+        )
         raise UsageError(
-            f"{coco.path.name} names {counted(len(coco.images), 'image')}, of which "
-            f"{len(missing)} {'is' if len(missing) == 1 else 'are'} not "
-            + ("beside this file" if folder is None else f"in {str(folder)!r}")
-            + f", e.g. {missing[0][:_LONGEST_NAME]!r}",
+            f"{lacks} {'beside this file' if folder is None else f'in {str(folder)!r}'}"
+            f"{', e.g.' if len(missing) > 1 else ':'} {missing[0][:_LONGEST_NAME]!r}",
             place=PLACE,
-            hint="Name the folder of the images, e.g. --ort-inputs=photos/"
+            hint=f"Put what is missing beside the other images, or correct file_name in "
+            f"{coco.path.name}"
+            if found
+            else "Name the folder of the images, e.g. --ort-inputs=photos/"
             if folder is None
-            else "If they lie elsewhere, name their folder with --ort-inputs. If not, correct "
-            f"file_name in {coco.path.name}",
+            else "If the images lie elsewhere, name that folder with --ort-inputs. If not, "
+            f"correct file_name in {coco.path.name}",
         )
     return found
+
+
+def _several(coco: CocoFile, name: str, files: Sequence[Path], folder: Path) -> UsageError:
+    """Return the error of a name that several pictures have."""
+    first, second = (file.relative_to(folder).as_posix() for file in files[:2])
+    return UsageError(
+        f"{len(files)} files in {str(folder)!r} have the name of the image {name[:_LONGEST_NAME]!r}"
+        f" in {coco.path.name}, e.g. {first} and {second}",
+        place=PLACE,
+        hint=f"Write the path within the folder in file_name of {coco.path.name}, e.g. {first}",
+    )
 
 
 def _is_picture_of(place: Path, folder: Path) -> bool:

@@ -83,14 +83,16 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
     if provider.name in _BY_KERNELS:
         return _refused(
             f"--ort-compiled has no effect on {provider.label}, which runs the model node by node "
-            "and compiles nothing"
+            "and compiles nothing",
+            f"{_WITHOUT}. If another provider of this run compiles, write --ort-compiled=off,on",
         )
     if file.compiled:
         return _refused("the file is already a compiled model")
     if is_ort_file(Path(file.path)):
         return _refused(
             "a file in ONNX Runtime's own format (.ort) can't be compiled",
-            "Name the .onnx file that this file was made from",
+            "To compile, name the .onnx file that this file was made from. To measure this file, "
+            "leave --ort-compiled out",
         )
     return None
 

@@ -56,6 +56,29 @@ def test_a_name_that_no_file_has_is_missing(name: str, tmp_path: Path) -> None:
         picture_files(coco, None)
 
 
+def test_a_name_that_several_pictures_have_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    for part in ("one", "two"):
+        (folder / part).mkdir(parents=True)
+        (folder / part / "a.png").write_bytes(b"picture")
+    with pytest.raises(UsageError) as caught:
+        picture_files(read_coco(written(tmp_path)), folder)
+    assert "one/a.png" in caught.value.message
+    assert caught.value.hint.endswith("one/a.png")
+    coco = read_coco(written(tmp_path, images=[{**_IMAGE, "file_name": "two/a.png"}]))
+    assert picture_files(coco, folder) == [folder / "two" / "a.png"]
+
+
+def test_beside_images_that_are_found_no_other_folder_is_proposed(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"picture")
+    coco = read_coco(written(tmp_path, images=[_IMAGE, {**_IMAGE, "id": 2, "file_name": "b.png"}]))
+    for folder in (None, tmp_path):
+        with pytest.raises(UsageError) as caught:
+            picture_files(coco, folder)
+        assert "b.png" in caught.value.message
+        assert "--ort-inputs" not in caught.value.hint
+
+
 def test_no_name_leads_out_of_the_folders_that_were_named(tmp_path: Path) -> None:
     outside = tmp_path / "secret.png"
     outside.write_bytes(b"picture")

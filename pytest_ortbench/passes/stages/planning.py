@@ -24,7 +24,7 @@ _STAGES = frozenset({"preprocess", "postprocess"})
 _HIDDEN = frozenset({"globals", "exec", "setattr", "vars", "__dict__", "modules"})
 _EXAMPLE = (
     "Name a Python file, e.g. stages.py. If it is for some cases only, write e.g. "
-    "detector*@stages.py, a pattern of their ids"
+    "detector*@stages.py, a pattern that fits the ids of these cases"
 )
 
 
@@ -103,8 +103,14 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
             raise UsageError(
                 f"{other.path} and {file.path} are both for {cases}, but a case has only one",
                 place=place,
-                hint=f"To keep one file, leave the other out. To use {name} for some cases, write "
-                f"e.g. detector*@{name}, a pattern of their ids",
+                hint="To use functions of both, define them in one file. To keep one file, leave "
+                "the other out. "
+                + (
+                    f"To use {name} for other cases, write another pattern in {file.pattern}@{name}"
+                    if file.pattern
+                    else f"To use {name} for some cases, write e.g. detector*@{name}, a pattern "
+                    "that fits the ids of these cases"
+                ),
             )
     return files
 
@@ -161,7 +167,7 @@ def refuse_unused_stages(
             raise UsageError(
                 f"{both} both fit the case {case.case_id}, but a case has only one file of stages",
                 place=place,
-                hint="Write a pattern that fits fewer cases for one of the files",
+                hint="For one of the files, write a pattern that does not fit this case",
             )
     for file in files:
         if not any(id_fits(case.case_id, file.pattern) for case in cases):

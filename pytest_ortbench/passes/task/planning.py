@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import zipfile
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,11 +14,7 @@ from pytest_ortbench.core.errors import UsageError, did_you_mean, why_no_python,
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
 
-_FORMS = (
-    "For photos, name their folder and add --ort-labels=FILE.csv; for boxes on photos, write "
-    "coco:FILE.json. For arrays, name an .npz file with an array 'labels'; for data that a "
-    "function returns, write FILE.py:FUNCTION"
-)
+_ARRAYS = "For arrays, name an .npz file with an array 'labels'"
 _LABELS = "labels"
 #: Names of a file that a message lists.
 _MOST_NAMED = 8
@@ -56,7 +53,8 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
         raise UsageError(
             f"{text!r} does not begin with coco:, as a file of boxes must",
             place=place,
-            hint=f"Write coco:{text}",
+            hint=f"If the file has boxes on photos, write coco:{text}. For photos with one label "
+            f"each, name their folder and add --ort-labels=FILE.csv. {_ARRAYS}",
         )
     if not suffix and not path.exists():
         raise UsageError(
@@ -77,7 +75,10 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             if suffix
             else f"{text!r} is neither a folder nor an .npz, .py or .json file",
             place=place,
-            hint=_FORMS,
+            hint="For photos, name their folder and add --ort-labels="
+            f"{file if suffix == '.csv' else 'FILE.csv'}; for boxes on photos, write "
+            f"coco:FILE.json. {_ARRAYS}; for data that a function returns, write "
+            "FILE.py:FUNCTION",
         )
     if not path.is_file():
         raise UsageError(
@@ -86,14 +87,17 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     if suffix == ".npz":
         _check_npz(path, place)
     elif not function:
-        known = _functions(path, place)
+        names = _names(path, place)
+        known = names.functions
         raise UsageError(
             f"{text!r} does not say which function of the file gives the data"
-            f"{'' if known else ', and the file has none'}",
+            f"{'' if names.maybe else ', and the file has none'}",
             place=place,
             hint=f"Write the file and the function, e.g. {file}:{known[0]}. The file has "
             f"{', '.join(known[:_MOST_NAMED])}"
             if known
+            else f"Write the function behind the file: {file}:FUNCTION"
+            if names.maybe
             else "Define one in it, e.g. 'def data(): return [({\"x\": array}, labels)], metric', "
             "where metric(outputs, labels) returns the scores of a batch. Then write "
             f"{file}:data",
@@ -135,14 +139,14 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
         raise UsageError(
             f"{how!r} is not a known way to read boxes from outputs",
             place=place,
-            hint=did_you_mean(
-                how,
-                DETECTION_FORMS,
-                "For other outputs, name a function of yours that reads them, e.g. "
-                f"coco:{file}:reader.py:boxes",
-            ),
+            hint=f"Write the form of your outputs: {_listed_forms()}. For other outputs, name a "
+            f"function of yours that reads them, e.g. coco:{file}:reader.py:boxes",
         )
     return Dataset(path=str(path.absolute()), boxes=boxes)
+
+
+def _listed_forms() -> str:
+    return ", ".join(f"{form} ({shapes})" for form, shapes in DETECTION_FORMS.items())
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -162,7 +166,8 @@ def _check_npz(path: Path, place: str) -> None:
         raise UsageError(
             f"the name of {str(path)!r} ends in .npz, but the file is not in that format",
             place=place,
-            hint="Write the file with numpy.savez",
+            hint="If a script made the file, write it with numpy.savez. If it was fetched or "
+            "copied, do so again",
         ) from None
     if not any(name == _LABELS or name.startswith(f"{_LABELS}:") for name in names):
         held = f", only {', '.join(names[:_MOST_NAMED])}" if names else ""
@@ -175,30 +180,50 @@ def _check_npz(path: Path, place: str) -> None:
 
 
 def _check_function(path: Path, function: str, place: str) -> None:
-    known = _functions(path, place)
-    if known and function not in known:
-        raise UsageError(
-            f"{path.name} has no function {function!r}",
-            place=place,
-            hint=did_you_mean(function, known),
-        )
+    names = _names(path, place)
+    if names.others is None or not names.maybe or function in (*names.functions, *names.others):
+        return
+    raise UsageError(
+        f"{path.name} has no function {function!r}",
+        place=place,
+        hint=did_you_mean(function, names.functions or names.others),
+    )
 
 
-def _functions(path: Path, place: str) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Names at the top level of a file.
+
+    Attributes:
+        functions: Those that it defines.
+        others: Those that it assigns or imports; ``None`` where only running it tells them.
+    """
+
+    functions: tuple[str, ...]
+    others: tuple[str, ...] | None
+
+    @property
+    def maybe(self) -> bool:
+        """Whether any may be a function."""
+        return bool(self.functions or self.others is None or self.others)
+
+
+def _names(path: Path, place: str) -> _Names:
     """Names that a file defines or imports, read without running it."""
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
     except (SyntaxError, ValueError, OSError) as error:
         why, step = why_no_python(error)
         raise UsageError(f"{str(path)!r} {why}", place=place, hint=step) from None
-    found: list[str] = []
+    functions: list[str] = []
+    others: list[str] = []
+    is_open = False  # what a star brings is known only by running the file
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.append(node.name)
+            functions.append(node.name)
         elif isinstance(node, ast.Assign):
-            found += [target.id for target in node.targets if isinstance(target, ast.Name)]
+            others += [target.id for target in node.targets if isinstance(target, ast.Name)]
         elif isinstance(node, ast.ImportFrom | ast.Import):
-            if any(alias.name == "*" for alias in node.names):
-                return []  # what it brings is known only by running it
-            found += [alias.asname or alias.name for alias in node.names]
-    return found
+            is_open = is_open or any(alias.name == "*" for alias in node.names)
+            others += [alias.asname or alias.name for alias in node.names]
+    return _Names(tuple(functions), None if is_open else tuple(others))

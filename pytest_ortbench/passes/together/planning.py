@@ -10,6 +10,7 @@ from typing import Any
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, nearest
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model_spec import SCHEMES, SUFFIXES
 from pytest_ortbench.core.option_text import exists
 from pytest_ortbench.passes.together.declaration import PASS
 from pytest_ortbench.passes.together.facts import WAYS
@@ -127,15 +128,17 @@ def refuse_wrong_models(request: PlanRequest, models: Sequence[Model]) -> None:
                     hint=f"Name different models. {_BESIDE_ITSELF}",
                 )
     if len(specs) < 2:
+        strangers = (model.name for model in models if not is_called(model, specs[0]))
+        other = next(strangers, "OTHER.onnx")
         raise UsageError(
             f"only {specs[0]!r} is named, so no model would run beside it",
             place=PLACE,
-            hint=f"Name two models, e.g. {PLACE}=det.onnx,rec.onnx. {_BESIDE_ITSELF}",
+            hint=f"Name two models, e.g. {PLACE}={specs[0]},{other}. {_BESIDE_ITSELF}",
         )
 
 
 def _is_file(spec: str) -> bool:
-    return Path(spec).suffix.lower() in (".onnx", ".ort") and ":" not in spec
+    return Path(spec).suffix.lower() in SUFFIXES and ":" not in spec
 
 
 def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
@@ -150,22 +153,42 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
     named = () if is_made else options.together
     wanted = dict.fromkeys((*named, *(spec for own in cases for spec in own.together)))
     models = {own.model.name: own.model for own in cases}.values()
+    in_option = "models" in options.given
     for spec in wanted:
         if not any(is_called(model, spec) for model in models):
             raise UsageError(
                 f"{spec!r} is not a model of this run",
                 place=options.place_of("together"),
-                hint=_choose_or_add(spec, [model.name for model in models])
+                hint=_choose_or_add(spec, [model.name for model in models], in_option)
                 if models
-                else "Name the files of both models as arguments, e.g. pytest det.onnx rec.onnx",
+                else "Name the files of all models as arguments, e.g. pytest "
+                + " ".join(map(_file_of, wanted)),
             )
 
 
-def _choose_or_add(spec: str, names: Sequence[str]) -> str:
+def _file_of(spec: str) -> str:
+    """A model as it is named for a run: a name becomes that of a file."""
+    is_whole = spec.startswith(SCHEMES) or Path(spec).suffix.lower() in SUFFIXES
+    return spec if is_whole else f"{spec}.onnx"
+
+
+def _choose_or_add(spec: str, names: Sequence[str], in_option: bool) -> str:
+    """Return the next step for a model that a run does not have.
+
+    Args:
+        spec: The model as it is written.
+        names: Those that the run has.
+        in_option: Whether an option names models.
+    """
     near = nearest(spec, names)
+    whole = _file_of(spec)
     add = (
-        f"dd the file of {spec!r} to the arguments of pytest, e.g. "
-        f"{spec.removesuffix('.onnx')}.onnx"
+        f"dd {whole} to --ort-models"
+        if spec.startswith(SCHEMES)
+        else f"dd the file of {spec!r} where the other models are named (--ort-models, or the "
+        f"arguments of pytest), e.g. {whole}"
+        if in_option
+        else f"dd the file of {spec!r} to the arguments of pytest, e.g. {whole}"
     )
     if near:
         return f"Did you mean {near!r}? If not, a{add}"

@@ -365,7 +365,8 @@ def test_buckets_that_can_t_be_are_told_with_the_query_for_all(read, content, to
     [
         "from:", "from:missing.prom", "from:.", "from:a+b", "from:a\0b", "from:+",
         "from:~no-such-user/m.prom",
-        "from:http://127.0.0.1:8000/metrics", "server:2:100ms:p99@m.prom:0123456789abcdef",
+        "from:http://127.0.0.1:8000/metrics", "from:http://127.0.0.1:8000/metrics:50ms",
+        "server:2:100ms:p99@m.prom:0123456789abcdef",
     ],
 )  # fmt: skip
 def test_what_names_no_file_is_refused(tmp_path: Path, text: str) -> None:

@@ -48,7 +48,7 @@ def test_what_one_case_can_have_stays(load: tuple[str, ...], cases: Sequence[Cas
 @pytest.mark.parametrize(
     ("cases", "way_out"),
     [
-        ((INFERENCE,), "--ort-generate"),
+        ((INFERENCE,), "server:2:20ms. To test requests of a language model, leave out --ort-gen"),
         ((INFERENCE, BATCHED), "--ort-batch-sizes"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_case_that_two_patterns_fit_is_refused() -> None:
         refuse_unused_stages(files, [case], place=PLACE, runtimes="")
     assert str(caught.value) == (
         f"{PLACE}: cpu@/a.py and native@/b.py both fit the case {case.case_id}, but a case has "
-        "only one file of stages. Write a pattern that fits fewer cases for one of the files"
+        "only one file of stages. For one of the files, write a pattern that does not fit this case"
     )
 
 

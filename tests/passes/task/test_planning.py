@@ -55,21 +55,28 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("data.csv", "'data.csv' ends in .csv, but "),
-        ("labels.json", "Write coco:labels.json"),
+        ("data.csv", "For photos, name their folder and add --ort-labels=data.csv; for boxes"),
+        ("labels.json", "If the file has boxes on photos, write coco:labels.json. For photos with"),
         ("missing.npz", "does not exist"),
         ("missing.py:f", "does not exist"),
         ("text.npz", "text.npz' ends in .npz, but "),
+        ("text.npz", "If a script made the file, write it with numpy.savez. If it was fetched"),
         ("photos", "photos' does not exist. If it is a folder"),
         ("photos.txt", "photos.txt' does not exist"),
         ("bare.npz:x", "'bare.npz:x' has something behind the .npz file, where nothing can stand."),
         ("coco:labels.json:reader.py", "e.g. coco:labels.json:reader.py:boxes"),
         ("coco:labels.json:yolov7", "e.g. coco:labels.json:reader.py:boxes"),
+        ("coco:labels.json:yolov7", "yolov8 (one output [batch, 4 + classes, n]), yolov5 (one"),
         ("bare.npz", "has no array named 'labels', only x, y. Store the labels"),
         (
             "data.py",
             "'data.py' does not say which function of the file gives the data. Write the file and "
             "the function, e.g. data.py:first",
         ),
+        ("imports.py", "gives the data. Write the function behind the file: imports.py:FUNCTION"),
+        ("star.py", "gives the data. Write the function behind the file: star.py:FUNCTION"),
+        ("bare.py", "gives the data, and the file has none. Define one in it, e.g. 'def data():"),
+        ("data.py:third", "data.py has no function 'third'. Choose one of: first, second"),
         ("data.py:secnd", "data.py has no function 'secnd'. Did you mean 'second'?"),
         ("broken.py:f", "is not valid Python in line 2 (Python says: 'invalid syntax')"),
     ],
@@ -79,7 +86,11 @@ def test_what_can_t_be_used_is_one_message(tmp_path: Path, text: str, says: str)
     (tmp_path / "labels.json").touch()
     (tmp_path / "text.npz").write_text("no zip")
     np.savez(tmp_path / "bare.npz", x=np.zeros(2), y=np.zeros(2))
-    (tmp_path / "data.py").write_text("def first(): ...\ndef second(): ...\n")
+    code = "import numpy as np\nSIZE = 4\ndef first(): ...\ndef second(): ...\n"
+    (tmp_path / "data.py").write_text(code)
+    (tmp_path / "imports.py").write_text("from elsewhere import data")
+    (tmp_path / "star.py").write_text("from elsewhere import *")
+    (tmp_path / "bare.py").touch()
     (tmp_path / "broken.py").write_text("\ndef f(:\n")
     found = message(text, tmp_path)
     assert found.startswith("--ort-dataset: ")

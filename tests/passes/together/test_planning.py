@@ -99,7 +99,7 @@ def test_models_that_can_not_be_together_are_refused(
 
 
 def test_a_model_that_the_run_does_not_have_is_refused(tmp_path: Path) -> None:
-    options = SimpleNamespace(together=("det", "rec"), place_of=lambda _: PLACE)
+    options = SimpleNamespace(together=("det", "rec"), place_of=lambda _: PLACE, given={})
     det, rec, cls = (of_file(tmp_path, name) for name in ("det", "rec", "cls"))
     refuse_strangers(options, [det, rec])
     # What a test makes while it runs comes alone.
@@ -108,6 +108,25 @@ def test_a_model_that_the_run_does_not_have_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as raised:
             refuse_strangers(options, cases)
         assert raised.value.place == PLACE
+        assert "--ort-models" not in raised.value.hint
+
+
+@pytest.mark.parametrize(("spec", "added"), [("rec", "rec.onnx"), ("zoo:rec", "zoo:rec")])
+def test_models_that_an_option_names_are_added_to_it(tmp_path: Path, spec: str, added: str) -> None:
+    options = SimpleNamespace(
+        together=("det", spec), place_of=lambda _: PLACE, given={"models": "det.onnx"}
+    )
+    with pytest.raises(UsageError) as raised:
+        refuse_strangers(options, [of_file(tmp_path, "det")])
+    assert "--ort-models" in raised.value.hint
+    assert added in raised.value.hint
+
+
+def test_the_second_model_that_is_proposed_is_one_of_the_run(tmp_path: Path) -> None:
+    models = [of_file(tmp_path, name).model for name in ("det", "rec")]
+    with pytest.raises(UsageError) as raised:
+        refuse_wrong_models(asked("det"), models)
+    assert "--ort-together=det,rec" in raised.value.hint
 
 
 def test_the_neighbour_is_measured_as_the_case_is(tmp_path: Path) -> None:

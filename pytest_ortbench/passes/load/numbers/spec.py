@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.units import counted, parse_amount
 from pytest_ortbench.passes.load.facts import (
     SCENARIOS,
@@ -39,6 +39,8 @@ _LIMIT_EXAMPLES = {TTFT: "2s", TPOT: "200ms"}
 _LONGEST_S = 86400.0
 #: The highest rate of requests that can be asked for.
 FASTEST_PER_S = 1e6
+#: What a load may lack, besides what stands first.
+_LIMIT = "latency limit"
 _PERCENT = re.compile(r"[pP](\d{1,2}(?:\.\d{1,3})?)")
 _NUMBER = re.compile(r"\d+\.?\d*|\.\d+")
 #: Where a load is from, behind it: ``@metrics.prom:0123456789abcdef``.
@@ -62,15 +64,23 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
         raise UsageError(
             f"{scenario!r} in {text!r} is not a load scenario",
             place=place,
-            hint=did_you_mean(scenario, SCENARIOS),
+            hint=_near_load(scenario, every),
         )
-    for part in every:
-        if part.lower() in TOKEN_LIMITS:
+    for part, after in zip(every, (*every, "")[1:], strict=True):
+        name = part.rstrip("= ")
+        if name.lower() not in TOKEN_LIMITS:
+            continue
+        if _LIKE_A_TIME.fullmatch(after):
             raise UsageError(
-                f"{part!r} in {text!r} has no time",
+                f"{text!r} has a colon between {name} and its time",
                 place=place,
-                hint=f"Write the limit behind it, e.g. {part}={_LIMIT_EXAMPLES[part.lower()]}",
+                hint=f"Write {name}={after}",
             )
+        raise UsageError(
+            f"{part!r} in {text!r} has no time",
+            place=place,
+            hint=f"Write the limit behind it, e.g. {name}={_LIMIT_EXAMPLES[name.lower()]}",
+        )
     parts = [part for part in every if not is_of_tokens(part)]
     if len(parts) < len(every):
         limits = [part for part in every if is_of_tokens(part)]
@@ -101,15 +111,28 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
     )
 
 
+def _near_load(scenario: str, parts: list[str]) -> str:
+    """Return which load may be meant by one of no known scenario."""
+    near = nearest(scenario, SCENARIOS)
+    if not near:
+        return did_you_mean(scenario, SCENARIOS)
+    load = ":".join((near, *parts))
+    try:
+        parse_load(load, place="")
+    except UsageError as error:
+        return f"Did you mean {near!r}? {error.hint}"
+    return f"Did you mean {load!r}?"
+
+
 def _lacking(scenario: str, parts: list[str]) -> str:
     """Return what a load has too few parts for; empty where it has enough of them."""
     first = {"server": "rate", "peak": "percentile"}.get(scenario, "")
     if not first or len(parts) > 1:
         return ""
     if not parts:
-        return f"{first} and no latency limit"
+        return f"{first} and no {_LIMIT}"
     has_first = bool(_PERCENT.fullmatch(parts[0])) or not _LIKE_A_TIME.fullmatch(parts[0])
-    return "latency limit" if has_first else first
+    return _LIMIT if has_first else first
 
 
 def _wrong_count(text: str, parts: list[str], lacking: str, most: int, place: str) -> UsageError:
@@ -123,8 +146,19 @@ def _wrong_count(text: str, parts: list[str], lacking: str, most: int, place: st
         if lacking
         else f"{has}, but {f'at most {most} can stand there' if most else 'takes none'}",
         place=place,
-        hint=f"Write {FORMS[scenario]}",
+        hint=_completed(text, lacking) if lacking and ":" in text else f"Write {FORMS[scenario]}",
     )
+
+
+def _completed(text: str, lacking: str) -> str:
+    """Return how a load is written with the part that it lacks."""
+    scenario, *parts = (part.strip() for part in text.split(":"))
+    if lacking == _LIMIT:
+        load = ":".join((scenario, *parts))
+        tokens = f"{TTFT}={_LIMIT_EXAMPLES[TTFT]}"
+        return f"Write e.g. {load}:20ms. For a language model, write e.g. {load}:{tokens}"
+    first = "p99" if scenario == "peak" else "2" if is_of_tokens(text) else "100"
+    return f"Write e.g. {':'.join((scenario, first, *parts))}"
 
 
 def _scenario(text: str) -> str:
@@ -225,11 +259,13 @@ def _of_tokens(
     for limit in limits:
         name, _, amount = (part.strip() for part in limit.partition("="))
         if name.lower() not in TOKEN_LIMITS:
+            time = amount if _LIKE_A_TIME.fullmatch(amount) else ""
             raise UsageError(
                 f"{limit!r} in {text!r} is not a limit",
                 place=place,
-                hint=f"Write {TTFT}={_LIMIT_EXAMPLES[TTFT]} for the time to the first token, or "
-                f"{TPOT}={_LIMIT_EXAMPLES[TPOT]} for the time per output token",
+                hint=f"Write {TTFT}={time or _LIMIT_EXAMPLES[TTFT]} for the time to the first "
+                f"token, or {TPOT}={time or _LIMIT_EXAMPLES[TPOT]} for the time per output token"
+                + (f". For the latency of an inference, write {time} alone" if time else ""),
             )
         if name.lower() in bounds:
             raise UsageError(
@@ -263,19 +299,36 @@ def read_percentile(part: str, text: str, place: str) -> float:
     match = _PERCENT.fullmatch(part)
     value = float(match[1]) if match else 0.0
     if not 50.0 <= value < 100.0:
-        scenario = _scenario(text)
-        is_other = scenario == "peak" or bool(_LIKE_A_TIME.fullmatch(part))
-        form = FORMS.get(scenario, "") if is_other and part[:1] not in ("p", "P") else ""
         raise UsageError(
             f"{part!r} in {text!r} is not a percentile",
             place=place,
             hint=f"Write p{part}"
             if _PERCENT.fullmatch(f"p{part}") and float(part) >= 50.0
-            else f"Write {form}"
-            if form
-            else "Write one from p50 to below p100, e.g. p99",
+            else _other_than_percentile(part, text) or "Write one from p50 to below p100, e.g. p99",
         )
     return value
+
+
+def _other_than_percentile(part: str, text: str) -> str:
+    """Return what to write where something else than a percentile stands; empty if it is near."""
+    scenario, *parts = (other.strip() for other in text.split(":"))
+    if part[:1] in ("p", "P") or not (scenario == "peak" or _LIKE_A_TIME.fullmatch(part)):
+        return ""
+    others = parts.copy()
+    if part in others:
+        others.remove(part)
+    if scenario == "server":
+        load = ":".join((scenario, *others))
+        return f"Write {load}, or with a percentile {load}:p99"
+    if scenario == "peak" and is_of_tokens(text):
+        limits = ":".join(others)
+        return f"Write peak:{limits}, or with a percentile peak:p{_USUAL_OF_TOKENS:g}:{limits}"
+    if scenario == "peak" and others and _PERCENT.fullmatch(others[0]):
+        return f"Write the percentile first: {':'.join((scenario, *others, part))}"
+    if scenario == "peak" and others and _LIKE_A_TIME.fullmatch(others[0]):
+        return f"Write e.g. {':'.join((scenario, 'p99', *others))}"
+    form = FORMS.get(scenario, "")
+    return form and f"Write {form}"
 
 
 def read_latency(part: str, text: str, place: str) -> float:
@@ -329,7 +382,7 @@ def _rate(part: str, text: str, place: str) -> float:
         raise UsageError(
             f"the rate {part!r} in {text!r} is not a number",
             place=place,
-            hint="Write how many requests arrive a second, e.g. 100",
+            hint=_with_rate(part, text),
         ) from None
     if not 0.0 < value <= FASTEST_PER_S:
         raise UsageError(
@@ -338,3 +391,18 @@ def _rate(part: str, text: str, place: str) -> float:
             hint="Write a number of requests a second above 0 and up to 1000000, e.g. 100",
         )
     return value
+
+
+def _with_rate(part: str, text: str) -> str:
+    """Return how a rate is written that is none: a latency limit may stand in its place."""
+    scenario, *parts = (other.strip() for other in text.split(":"))
+    try:
+        parse_amount(part, "s", place="")
+    except UsageError:
+        return "Write how many requests arrive a second, e.g. 100"
+    others = [other for other in parts if other != part]
+    if others and _NUMBER.fullmatch(others[0]):
+        load = ":".join((scenario, others[0], part, *others[1:]))
+        return f"Write the rate before the latency limit: {load}"
+    load = ":".join((scenario, "100", part, *others))
+    return f"Write how many requests arrive a second before the latency limit, e.g. {load}"

@@ -9,6 +9,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.option_text import OptionText
+from pytest_ortbench.passes.load.facts import LoadSpec
 from pytest_ortbench.passes.load.numbers.plan import plan_load
 from pytest_ortbench.passes.load.numbers.spec import parse_load, why_unfit
 from pytest_ortbench.passes.load.planning.metrics_file import resolved_load
@@ -50,17 +51,18 @@ def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
                 f"no case of this run can be tested with {text!r}: "
                 f"{why_unfit(spec, nearest or cases[0])}",
                 place=options.place_of("load"),
-                hint=_way_out(options, cases, nearest),
+                hint=_way_out(options, cases, nearest, spec),
             )
 
 
-def _way_out(options: Any, cases: Sequence[Case], nearest: Case | None) -> str:
+def _way_out(options: Any, cases: Sequence[Case], nearest: Case | None, spec: LoadSpec) -> str:
     """Return the next step where no case has a limit on tokens.
 
     Args:
         options: Of the run.
         cases: Those of the run.
         nearest: The first that is a request; ``None`` where all are single inferences.
+        spec: The load.
     """
     if nearest is None:
         without = [
@@ -68,7 +70,8 @@ def _way_out(options: Any, cases: Sequence[Case], nearest: Case | None) -> str:
             for name in ("inputs", "dims", "generate")
             if name in options.given and (name != "generate" or options.generate == "off")
         ]
-        single = "write e.g. server:100:20ms"
+        rate = "" if spec.rate_per_s is None else f":{spec.rate_per_s:g}"
+        single = f"write e.g. {spec.scenario}{rate or f':p{spec.percent:g}'}:20ms"
         if not without:
             return f"{single[0].upper()}{single[1:]}, a limit for single inferences"
         return (

@@ -53,6 +53,8 @@ _PERCENT = "p99"
 #: What the name of a load may hold of the name of a file.
 _UNNAMED = re.compile(r"[^A-Za-z0-9._+-]")
 _LONGEST_NAME = 60
+#: An address in place of a file, up to a colon behind its path.
+_ADDRESS = re.compile(r"https?:(?:[^/:]|//[^/]*/?)[^:]*", re.IGNORECASE)
 
 
 def resolved_load(text: str, *, base: Path, place: str) -> str:
@@ -112,12 +114,13 @@ def _asked(text: str, place: str) -> _Asked:
     file, *parts = (part.strip() for part in text.removeprefix(FROM).split(":"))
     if not file:
         raise UsageError(f"{text!r} names no file", place=place, hint=_form(_FILE))
-    if file in ("http", "https"):
+    address = _ADDRESS.match(text.removeprefix(FROM).strip())
+    if address is not None:
         raise UsageError(
             f"{text!r} has an address, but metrics are read from files only",
             place=place,
-            hint=f"Save the metrics, e.g. 'curl -o {_FILE} {text.removeprefix(FROM)}', and write "
-            f"{FROM}{_FILE}",
+            hint=f"Save the metrics, e.g. 'curl -o {_FILE} {address[0]}', and write "
+            f"{FROM}{_FILE}{address.string[address.end() :]}",
         )
     settings = dict.fromkeys(_SETTINGS, "")
     for part in parts:

@@ -112,7 +112,7 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
             f"the reference ({other.label}) detects no box in any picture "
             f"({_form_words(dataset, other)})",
             "First check the scaling of the pictures (--ort-preprocess), then how the outputs are "
-            f"read, e.g. --ort-dataset={dataset.label}:yolov8",
+            f"read{_other_form(other)}",
         )
     before = precisions(truth, _known(other.rows, classes, truth))
     if not before.mean_ap_50:
@@ -120,9 +120,8 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
             f"no box that the reference ({other.label}) detects overlaps a labelled box of the "
             f"same category ({_form_words(dataset, other)}; {told_by})",
             "First compare the class numbers of the model with the categories in "
-            f"{dataset.label.removeprefix('coco:')}, then check how the outputs are read (e.g. "
-            f"--ort-dataset={dataset.label}:yolov8), then the scaling of the pictures "
-            "(--ort-preprocess)",
+            f"{dataset.label.removeprefix('coco:')}, then check how the outputs are read, then "
+            f"the scaling of the pictures (--ort-preprocess){_other_form(other)}",
         )
     return replace(
         scored,
@@ -134,6 +133,14 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
 
 def _unfit(message: str, hint: str = "") -> WorkerError:
     return case_error(message, hint, kind="error", phase="task")
+
+
+def _other_form(side: Detected) -> str:
+    """Return how to name another form of the outputs; empty where a function reads them."""
+    if not side.form:
+        return ""
+    example = "yolov5" if side.form == "yolov8" else "yolov8"
+    return f". To read another form, write e.g. --ort-dataset=coco:FILE.json:{example}"
 
 
 def _form_words(dataset: Dataset, side: Detected) -> str:

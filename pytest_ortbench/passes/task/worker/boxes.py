@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 #: Boxes whose largest coordinate is below are shares of the input.
 _LARGEST_SHARE = 2.0
 _TRIPLES = (
-    "Return (boxes, scores, labels) for each picture: an array [n, 4] of boxes with left, top, "
-    "right and bottom, n scores, and n labels"
+    "Return a list with one (boxes, scores, labels) for each picture: an array [n, 4] of boxes "
+    "with left, top, right and bottom, n scores, and n labels"
 )
 
 
@@ -130,8 +130,8 @@ class BoxReader:
                 raise bad_data(
                     f"{self._who} returned boxes for {counted(len(pictures), 'picture')}, but the "
                     f"batch has {len(rows)} (the outputs are {self.shapes})",
-                    "Return one (boxes, scores, labels) for each picture, with empty arrays for a "
-                    "picture without boxes",
+                    "Return a list with one (boxes, scores, labels) for each picture, with empty "
+                    "arrays for a picture without boxes",
                 )
             raise bad_data(
                 f"the outputs, read as {self.form}, have boxes for "
@@ -205,9 +205,10 @@ def _name_form(but: str = "", name: str = "Name") -> str:
     listed = ", ".join(f"{form} ({shapes})" for form, shapes in forms.items())
     example = "yolov8" if "yolov8" in forms else "yolov5"
     return (
-        f"{name} the form of the outputs, e.g. --ort-dataset=coco:labels.json:{example}. The forms "
-        f"are {listed}. If none fits, name a function that takes the outputs and returns (boxes, "
-        "scores, labels) for each picture: --ort-dataset=coco:labels.json:FILE.py:FUNCTION"
+        f"{name} the form of the outputs behind the file of boxes, e.g. "
+        f"--ort-dataset=coco:FILE.json:{example}. The forms are {listed}. If none fits, name a "
+        "function that takes the outputs and returns (boxes, scores, labels) for each picture: "
+        "--ort-dataset=coco:FILE.json:FILE.py:FUNCTION"
     )
 
 

@@ -217,7 +217,9 @@ def hold_against_reference(
         )
         raise bad_data(
             f"{dataset.label} gave other data for this case than for its reference{counts}",
-            "Give the same samples in the same order each time, e.g. with a fixed seed",
+            "Give the same samples in the same order each time, e.g. with a fixed seed"
+            if dataset.function
+            else "Run again, and leave the file unchanged meanwhile",
         )
     difference = values - before
     return replace(
