@@ -130,9 +130,12 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "what users write, what files of theirs are called",
         frozenset(
             {
-                "_lacking",
+                "_has_first",
                 "_of_tokens",
+                "_other_than_percentile",
                 "_with_origin",
+                "_with_rate",
+                "parse_load",
                 "read_latency",
                 "read_percentile",
                 "with_percent",
@@ -141,7 +144,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "passes/load/planning/metrics_file.py": (
         "what users write",
-        frozenset({"resolved_load", "_paths"}),
+        frozenset({"_asked", "_paths", "resolved_load"}),
     ),
     "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),
@@ -210,6 +213,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "passes/task/planning.py": (
         "what users write, names of files and of arrays in them",
         frozenset({"_boxed", "_check_npz", "_split", "parse_dataset"}),
+    ),
+    "passes/together/planning.py": (
+        "what users write",
+        frozenset({"_choose_or_add", "_file_of"}),
     ),
     "planning/devices.py": (
         "what users write",

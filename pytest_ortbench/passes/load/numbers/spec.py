@@ -39,8 +39,6 @@ _LIMIT_EXAMPLES = {TTFT: "2s", TPOT: "200ms"}
 _LONGEST_S = 86400.0
 #: The highest rate of requests that can be asked for.
 FASTEST_PER_S = 1e6
-#: What a load may lack, besides what stands first.
-_LIMIT = "latency limit"
 _PERCENT = re.compile(r"[pP](\d{1,2}(?:\.\d{1,3})?)")
 _NUMBER = re.compile(r"\d+\.?\d*|\.\d+")
 #: Where a load is from, behind it: ``@metrics.prom:0123456789abcdef``.
@@ -130,9 +128,15 @@ def _lacking(scenario: str, parts: list[str]) -> str:
     if not first or len(parts) > 1:
         return ""
     if not parts:
-        return f"{first} and no {_LIMIT}"
-    has_first = bool(_PERCENT.fullmatch(parts[0])) or not _LIKE_A_TIME.fullmatch(parts[0])
-    return _LIMIT if has_first else first
+        return f"{first} and no latency limit"
+    return "latency limit" if _has_first(parts) else first
+
+
+def _has_first(parts: list[str]) -> bool:
+    """Whether a rate or a percentile stands first, rather than a latency limit."""
+    return bool(parts) and (
+        bool(_PERCENT.fullmatch(parts[0])) or not _LIKE_A_TIME.fullmatch(parts[0])
+    )
 
 
 def _wrong_count(text: str, parts: list[str], lacking: str, most: int, place: str) -> UsageError:
@@ -146,14 +150,19 @@ def _wrong_count(text: str, parts: list[str], lacking: str, most: int, place: st
         if lacking
         else f"{has}, but {f'at most {most} can stand there' if most else 'takes none'}",
         place=place,
-        hint=_completed(text, lacking) if lacking and ":" in text else f"Write {FORMS[scenario]}",
+        hint=_completed(text, parts) if lacking and ":" in text else f"Write {FORMS[scenario]}",
     )
 
 
-def _completed(text: str, lacking: str) -> str:
-    """Return how a load is written with the part that it lacks."""
+def _completed(text: str, plain: list[str]) -> str:
+    """Return how a load is written with the part that it lacks.
+
+    Args:
+        text: As written.
+        plain: Its parts without limits on tokens.
+    """
     scenario, *parts = (part.strip() for part in text.split(":"))
-    if lacking == _LIMIT:
+    if _has_first(plain):
         load = ":".join((scenario, *parts))
         tokens = f"{TTFT}={_LIMIT_EXAMPLES[TTFT]}"
         return f"Write e.g. {load}:20ms. For a language model, write e.g. {load}:{tokens}"
