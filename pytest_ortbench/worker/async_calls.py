@@ -35,7 +35,8 @@ def require_async(ort: ModuleType, *, threads: int, io: str) -> None:
         raise _unsupported(
             f"--ort-calls=async can't measure --ort-io={io}, since run_async takes arrays in the "
             "memory of the host",
-            "Leave one of the two options out",
+            f"To keep --ort-io={io}, write --ort-calls=sync. To keep --ort-calls=async, write "
+            "--ort-io=end-to-end",
         )
     if threads < 2:
         raise _unsupported(

@@ -31,6 +31,8 @@ from pytest_ortbench.worker.user_code import call, class_of, load_file
 #: What the entry function returns, for messages.
 _IN_A_SCRIPT = "Export the model in a script of your own, and measure the ONNX file"
 SHAPE = "Return a model, (model, example inputs) or (model, example inputs, {'names': …})"
+#: The same where several example inputs may have been returned one by one.
+SEVERAL = f"{SHAPE}. Several example inputs go into one tuple: (model, (first, second))"
 
 
 def load_source(source: Source) -> LoadedSource:
@@ -76,36 +78,38 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     if made is not None and not callable(made):
         raise export_error(
             f"{function!r} in {path.name} is of type {class_of(made)}, not a function",
-            _name_function(path),
+            _name_function(path, module),
         )
     if made is None:
         known = [name for name, value in vars(module).items() if _is_entry(value, module)]
         raise export_error(
             f"{path.name} has no function {function!r}",
-            did_you_mean(function, known)
-            if known
-            else f"Define a function in {path.name} that takes no argument and returns the model",
+            did_you_mean(function, known) if known else _define_function(path),
         )
     needed = _needed_arguments(made)
     if needed:
         raise export_error(
             f"{path.name}:{function} needs the arguments {', '.join(needed)}, but it is called "
             "without arguments",
-            f"Give the arguments of the function defaults. If it is the wrong one: "
-            f"{_name_function(path)}",
+            f"Give each of these arguments a default value in {path.name}. If {function!r} is the "
+            "wrong function, name one that needs no arguments"
+            + (f", e.g. {fitting}" if (fitting := _fitting(path, module)) else ""),
         )
     returned = _in_export(call, path, f"{function}()", made)
     parts = returned if isinstance(returned, tuple) else (returned,)
     if not 1 <= len(parts) <= 3 or parts[0] is None:
         got = f"{len(parts)} values" if len(parts) > 1 else "nothing"
-        raise export_error(f"{path.name}:{function} returned {got}", SHAPE)
+        raise export_error(
+            f"{path.name}:{function} returned {got}", SEVERAL if len(parts) > 1 else SHAPE
+        )
     model, example, settings = (*parts, None, None)[:3]
     kind = framework_of_model(model)
     if kind is None:
         raise export_error(
             f"{path.name}:{function} returned a {class_of(model)}, which is no model of a known "
             "framework",
-            f"Return a model of one of these: {_frameworks()}",
+            f"Return a model of one of these: {_frameworks()}. If it is an ONNX model, write it to "
+            "a file with onnx.save, and name that file",
         )
     _check_settings(path, function, {} if settings is None else settings, kind)
     loaded = LoadedSource(
@@ -114,8 +118,22 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     return loaded, kind
 
 
-def _name_function(path: Path) -> str:
-    return f"Name a function without arguments that returns the model, e.g. {path.name}:build"
+def _name_function(path: Path, module: ModuleType) -> str:
+    fitting = _fitting(path, module)
+    wanted = "Name a function without arguments that returns the model"
+    return f"{wanted}, e.g. {fitting}" if fitting else _define_function(path)
+
+
+def _fitting(path: Path, module: ModuleType) -> str:
+    """The first function of a file that can be called without arguments; empty if none can."""
+    for name, value in vars(module).items():
+        if _is_entry(value, module) and not _needed_arguments(value):
+            return f"{path.name}:{name}"
+    return ""
+
+
+def _define_function(path: Path) -> str:
+    return f"Define a function in {path.name} that takes no argument and returns the model"
 
 
 def _check_settings(path: Path, function: str, settings: object, kind: EngineKind) -> None:
@@ -123,7 +141,7 @@ def _check_settings(path: Path, function: str, settings: object, kind: EngineKin
         raise export_error(
             f"the third value that {path.name}:{function} returned is of type "
             f"{class_of(settings)}, not a dictionary",
-            SHAPE,
+            SEVERAL,
         )
     known = {**ENTRY_KEYS, **kind.entry_keys}
     for key in settings:
@@ -236,10 +254,15 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
             ) from error
         except Exception as error:
             # Code of the user's and of the framework raises whatever it likes.
+            remedy = (
+                f"Correct {text}"
+                if function
+                else "If the file was copied or fetched, copy or fetch it again. If a script wrote "
+                "it, correct the script"
+            )
             raise export_error(
                 f"{text} can't be exported. {says(kind.title, class_and_line(error))}",
-                f"Correct {text if function else 'the code that wrote the file'}. To see the whole "
-                "error, export the model in a script of your own",
+                f"{remedy}. To see the whole error, export the model in a script of your own",
             ) from error
 
     return called

@@ -73,7 +73,8 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
         raise input_error(
             f"the input file {path} is damaged, or neither .npy nor .npz. "
             f"{says('numpy', first_line(error))}",
-            "Write it again with numpy.save or numpy.savez",
+            "If the file was copied or fetched, copy or fetch it again. If not, write it again "
+            "with numpy.save or numpy.savez",
         ) from error
     except (ValueError, RuntimeError) as error:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.

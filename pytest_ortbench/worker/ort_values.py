@@ -137,7 +137,8 @@ class StandInCalls:
                 f"numpy lacks {self._outputs[self.foreign[0]]}, the type of the output "
                 f"{self.foreign[0]!r}. With such an output, ONNX Runtime does not take the input "
                 f"{name!r}, a {kind}, from Python",
-                "Export the model with inputs and outputs of float, float16 or integers",
+                "Export the model with inputs and outputs that are tensors of float, float16 or "
+                "integers",
             )
         if self.foreign and isinstance(value, np.ndarray):
             return self._ort.OrtValue.ortvalue_from_numpy(
@@ -150,7 +151,7 @@ class StandInCalls:
         if value is None or not value.is_tensor():
             raise case_error(
                 f"output {name!r} has the type {kind!r}, which can't be read in Python",
-                "Export the model with outputs of float, float16 or integers",
+                "Export the model with outputs that are tensors of float, float16 or integers",
             )
         return array_of(value, element_of(kind))
 

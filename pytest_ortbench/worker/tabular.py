@@ -119,7 +119,8 @@ def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:
         raise EngineRefusal(
             f"column {label} of the example rows contains {str(array[row, column])!r}, but this "
             "model can be exported with numbers only",
-            hint="Encode the column as numbers before the model",
+            hint="Train the model on rows in which this column is encoded as numbers, and return "
+            "such example rows",
         )
     return TableForm(kind=MATRIX, types=types, width=array.shape[1])
 

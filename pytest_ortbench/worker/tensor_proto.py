@@ -57,7 +57,10 @@ def read_tensors(path: Path) -> list[NDArray[Any]]:
                 tensors.append(parse_tensor(value))
         return tensors
     except ValueError as error:
-        raise _no_tensor(path, error) from error
+        raise input_error(
+            f"the input file {path} can't be read as a sequence of tensors of ONNX: {error}",
+            hint="Write a SequenceProto of ONNX with tensors to the file",
+        ) from error
 
 
 def parse_tensor(content: bytes) -> NDArray[Any]:
@@ -84,6 +87,8 @@ def parse_tensor(content: bytes) -> NDArray[Any]:
     shape = tuple(_signed(size) for size in dims)
     if name in STAND_INS and min(shape, default=0) >= 0:
         return from_bits(_bits(name, blocks), name, shape)
+    if not element:
+        raise Malformed("it does not say the type of its elements" if content else "it is empty")
     if name not in NUMPY_NAMES:
         raise Malformed(f"its elements are of type {name}, which numpy can't hold")
     values = _values(name, blocks)
@@ -167,6 +172,7 @@ def _content(path: Path) -> bytes:
 
 def _no_tensor(path: Path, error: Exception) -> WorkerError:
     return input_error(
-        f"the input file {path} contains no tensor of ONNX: {error}",
-        hint="Write a TensorProto of ONNX to the file, or give the array as .npy or .npz",
+        f"the input file {path} can't be read as a tensor of ONNX: {error}",
+        hint="Write a TensorProto of ONNX that holds its values to the file, or give the array as "
+        ".npy or .npz",
     )

@@ -66,6 +66,9 @@ def raising():
 def lacking():
     import no_such_package
 
+def several():
+    return bare(), 1.0, 2.0
+
 class Net:
     pass
 
@@ -255,6 +258,9 @@ def test_a_python_file_alone_is_asked_for_its_function(net: Path) -> None:
         ("needing", "error", "needs the arguments size, depth"),
         ("waiting", "error", "'onnx'"),
         ("number", "error", "'number' in net.py is of type int"),
+        ("number", "error", "e.g. net.py:build"),
+        ("needing", "error", "'needing' is the wrong function"),
+        ("several", "error", "(model, (first, second))"),
     ],
 )
 def test_what_goes_wrong_is_one_line_with_its_place(

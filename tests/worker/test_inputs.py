@@ -408,6 +408,7 @@ class TestFiles:
             (lambda t: t.dims.__setitem__(0, -2), "for the shape"),
             (lambda t: setattr(t, "data_type", TensorProto.BFLOAT16), "6 values of bfloat16"),
             (lambda t: setattr(t, "data_type", 99), "type number 99"),
+            (lambda t: setattr(t, "data_type", 0), "does not say the type"),
             (lambda t: setattr(t, "raw_data", t.raw_data[:-1]), "whole number of float"),
             (lambda t: t.external_data.add(key="location", value="w"), "another file"),
             (lambda t: setattr(t.segment, "begin", 1), "segment"),

@@ -44,7 +44,8 @@ def only_text(lacking: str) -> EngineRefusal:
     """
     return EngineRefusal(
         f"the endpoint answers with text only, but the measurement needs the {lacking} of tokens",
-        hint="To measure the model file itself, leave --ort-endpoint out",
+        hint="To measure the model file itself, leave --ort-endpoint out. If --ort-providers names "
+        "endpoint, leave that out, too",
     )
 
 

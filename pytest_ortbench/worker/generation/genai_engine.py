@@ -67,7 +67,7 @@ class GenaiEngine(LastWritten):
         if self._batch > 1:
             raise case_error(
                 f"{PACKAGE} can read a prompt after earlier tokens (--ort-depth) for one sequence "
-                f"only, not for {self._batch}",
+                f"only, but the batch size is {self._batch}",
                 "Use --ort-batch-sizes=1. To measure larger batches, use --ort-engines=session",
                 phase="first",
             )
