@@ -90,6 +90,7 @@ class BudgetPace:
     timed_s: float = 0.0
     _deadline: float = 0.0
     _began: float = 0.0
+    _begins_late: bool = False
     _beside_s: list[float] = field(default_factory=list)
     _asked_s: float = 0.0
     _workers: int = LEAST_WORKERS
@@ -124,6 +125,7 @@ class BudgetPace:
             if self.turn.is_tight or self._is_outrun(done):
                 self.timed_s = LEAST_TIMED_S
         self._began = now
+        self._begins_late = now + self._worker_s() + LEAST_TIMED_S > self._deadline
         self._asked_s += self.timed_s
         # Where inferences are long, each worker has its share of what may still be taken.
         expected = self.turn.expected
@@ -135,6 +137,11 @@ class BudgetPace:
             case=self._thinned(with_sampling(self.case, LEAST_WORKERS, self.timed_s)),
             share=TimeShare(began=now, deadline=self._deadline, workers_left=workers_left),
         )
+
+    @property
+    def begins_late(self) -> bool:
+        """Whether the last worker began with less time than any worker takes."""
+        return self._begins_late
 
     def _thinned(self, case: Case) -> Case:
         """The case with as many durations kept of a worker as so many workers leave to each."""

@@ -49,7 +49,7 @@ def measured_in_turn(
     )
     result = replace(result, case=case_as_asked, budget=pace.share_of(result.measurements))
     if budget.clock() > turn.at_most - _ENDED_S:
-        result = _told_of_budget(result, budget.total_s)
+        result = _told_of_budget(result, budget.total_s, is_late=pace.begins_late)
     result = replace(result, flags=flags_of(result))
     if not why_not_ranked(summarise(result)):
         high_ns = median_latency([own.samples for own in result.measurements]).high_ns
@@ -110,14 +110,23 @@ def _without_turn(case: Case, turn: Turn, total_s: float) -> CaseResult:
     )
 
 
-def _told_of_budget(result: CaseResult, total_s: float) -> CaseResult:
-    """The result of a case that a budget ended: its own timeout was not over."""
+def _told_of_budget(result: CaseResult, total_s: float, *, is_late: bool) -> CaseResult:
+    """The result of a case that a budget ended: its own timeout was not over.
+
+    What a worker was doing tells nothing where its time was over when it began.
+    """
     failure, share = result.failure, result.budget
     if failure is None or failure.kind != "timeout" or share is None:
         return result
-    message = f"the budget of {clock_words(total_s)} is used up: {failure.message}"
-    return replace(
-        result,
-        failure=replace(failure, message=message, hint=_HINT),
-        budget=replace(share, ended=True),
+    spent = f"the budget of {clock_words(total_s)}"
+    told = (
+        replace(
+            failure,
+            message=f"{spent} was used up before the case could be measured",
+            hint=_HINT,
+            tells_phase=True,
+        )
+        if is_late
+        else replace(failure, message=f"{spent} is used up: {failure.message}", hint=_HINT)
     )
+    return replace(result, failure=told, budget=replace(share, ended=True))

@@ -36,6 +36,7 @@ from pytest_ortbench.launch.evidence import (
     made_anew,
     newer_runtime,
     runtime_of_refusal,
+    step_for_types,
     where,
 )
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
@@ -194,7 +195,8 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
                 "error",
                 f"{' or '.join(named)} is not a library of custom operators, since it does not "
                 "have the function RegisterCustomOps",
-                "Name another library, which has this function, e.g. --ort-custom-ops=libops.so",
+                "If you build this library, export the function from it. If you meant another "
+                "file, correct --ort-custom-ops",
             )
         if "No such file" in text or "cannot find" in text.lower():
             return _missing_custom_ops(evidence)
@@ -274,8 +276,8 @@ def _versions(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"the model has IR version {wanted}, but {runtime} supports up to {supported}",
-            f"{newer_runtime(evidence)}. To keep {runtime}, export the model again with IR version "
-            f"{supported} or lower",
+            f"{newer_runtime(evidence)}. To keep {runtime}, save the model again with the Python "
+            f"package onnx, with model.ir_version = {supported}",
         )
     match = re.search(
         r"Opset (\d+) is under development.*?support for domain (\S+) is till opset (\d+)",
@@ -308,9 +310,7 @@ def _operators(evidence: Evidence) -> Failure | None:
             "unsupported",
             f"{_tried(evidence)} no implementation of {operator} (operator set {opset}) for the "
             f"types of its inputs. {said_by(_RUNTIME, text)}",
-            f"If the inputs of {operator} are floats, try another precision, e.g. "
-            "--ort-precisions=fp32. If they are integers, export the model with Cast nodes around "
-            f"{operator}, to a type such as int32 or float",
+            step_for_types(evidence, operator),
         )
     match = re.search(r"No Op registered for (\w+) with domain_version of (\d+)", text)
     if match:

@@ -66,6 +66,25 @@ def made_anew(runtime: Runtime) -> str:
     )
 
 
+#: ONNX Runtime supports models of older operator sets only in part.
+_LEAST_OPSET = 7
+
+
+def step_for_types(evidence: Evidence, operator: str) -> str:
+    """Return the step where ONNX Runtime lacks an operator, of this version or for these types."""
+    opset = 0 if evidence.case is None else evidence.case.model.opsets.get("ai.onnx", 0)
+    if 0 < opset < _LEAST_OPSET:
+        return (
+            f"The model names operator set {opset}, of which ONNX Runtime lacks operators. Export "
+            f"the model again with operator set {_LEAST_OPSET} or higher"
+        )
+    return (
+        f"If the inputs of {operator} are floats, try another precision, e.g. "
+        "--ort-precisions=fp32. If they are integers, export the model with Cast nodes around "
+        f"{operator}, to a type such as int32 or float"
+    )
+
+
 def failure_of(evidence: Evidence, kind: str, message: str, hint: str = "") -> Failure:
     """Make a failure in the phase of the refusal."""
     return Failure(kind=kind, phase=evidence.refusal.phase, message=message, hint=hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -67,6 +68,8 @@ class WorkerProcess:
         phase: What the worker is doing, a key of :func:`~pytest_ortbench.core.failure.phases`.
         log: File that holds what native code printed.
         another: How to do without the native code that computes, as a step.
+        time_limit_s: That of the case that the worker measures, of which this process may have had
+            a part only; 0 without a case.
 
     Args:
         runtime: The interpreter.
@@ -91,6 +94,7 @@ class WorkerProcess:
         self.phase = "start"
         self.log = log
         self.another = _ANOTHER_RUNTIME
+        self.time_limit_s = 0.0
         self._label = runtime.label
         self._on_phase = on_phase
         self._started = time.monotonic()
@@ -249,11 +253,12 @@ class WorkerProcess:
             return step()
         except DeadlinePassed:
             after = time.monotonic() - self._started
+            raised = 2 * max(int(after) + 1, math.ceil(self.time_limit_s))
             self._give_up(
                 "timeout",
                 f"the process was still {_doing(self.phase)} after {after:.0f} s, when its time "
                 "limit was reached",
-                f"Raise the limit, e.g. --ort-timeout={2 * (int(after) + 1)}",
+                f"Raise the limit, e.g. --ort-timeout={raised}",
                 tells_phase=True,
             )
         except Overweight:

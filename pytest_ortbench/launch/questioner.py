@@ -66,6 +66,8 @@ class Questioner:
                 f"install another version of {self._provider.name}, or leave "
                 f"{self._provider.alias} out of --ort-providers"
             )
+        if case is not None:
+            process.time_limit_s = case.sampling.timeout_s
         self._seals: list[seal.Seal] = []
         self._files: Files = (
             SharedFiles() if runtime.shares_files else StagedFiles(self._answer, runtime.label)

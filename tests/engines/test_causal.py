@@ -58,6 +58,12 @@ def test_what_has_no_counterpart_is_refused(names: tuple[str, ...], outputs: lis
         roles(inputs(*names), outputs)
 
 
+def test_the_half_of_a_cache_that_lacks_is_named() -> None:
+    with pytest.raises(EngineRefusal) as refused:
+        roles(inputs("input_ids", "past_key_values.3.key"), ["logits"])
+    assert {"past_key_values.3.key", "past_key_values.3.value."} <= set(refused.value.hint.split())
+
+
 def test_every_token_has_a_time_and_the_prompt_has_none() -> None:
     now = [100]
 

@@ -154,3 +154,13 @@ def test_names_without_a_tensor_are_refused_and_not_dropped() -> None:
         require_as_many("names", ["a", "b", "c"], ["x", "y"])
     assert (refused.value.kind, "'names'" in str(refused.value)) == ("error", True)
     assert refused.value.hint
+
+
+def test_so_many_names_are_asked_for_as_there_are_tensors() -> None:
+    for made, words in ((["y"], {"1", "name"}), (["y", "z"], {"2", "names"})):
+        with pytest.raises(EngineRefusal) as refused:
+            require_as_many("outputs", ["a", "b", "c"], made)
+        assert words <= set(refused.value.hint.split())
+    with pytest.raises(EngineRefusal) as refused:
+        require_as_many("outputs", ["a"], [])
+    assert "0" not in refused.value.hint

@@ -31,12 +31,14 @@ from pytest_ortbench.schema.case_questions import (
 
 from .fakes import FakeLauncher, FakeWorker
 
+#: What a worker says that comes to the end of its time.
+TOO_LATE = "too late"
 #: Inferences that are compared, as in a real worker.
 COMPARED = 8
 
 
 def too_late(phase: str) -> WorkerError:
-    return WorkerError(Failure(kind="timeout", phase=phase, message="too late"))
+    return WorkerError(Failure(kind="timeout", phase=phase, message=TOO_LATE))
 
 
 class Clock:

@@ -29,7 +29,7 @@ from pytest_ortbench.execution.turns import carried_out_in_turn, measured_in_tur
 from pytest_ortbench.planning.estimate import Costs
 from tests.results_factory import make_case
 
-from .clocked import ClockedLauncher
+from .clocked import TOO_LATE, ClockedLauncher
 
 #: What stands for canary, document and figures.
 CLOSING_S = 5.0
@@ -286,6 +286,30 @@ def test_a_case_that_hangs_takes_the_time_of_no_other_s_least(
     run.set_speed(each_s=0.004)
     assert [run.measure(case).status for case in cases[1:]] == ["measured"] * 5
     assert run.ended_s <= 110.0
+
+
+def test_a_budget_that_was_spent_before_a_case_began_is_not_blamed_on_its_start(
+    simulated: Callable[..., Simulated],
+):
+    run = simulated(total_s=20.0)
+    (case,) = cases_of(1)
+    run.expect([case])
+    result = run.measure(case, before=lambda limited: run.wait(60.0))
+    assert (result.status, result.lacks_time) == ("timeout", True)
+    assert result.failure is not None
+    assert result.failure.doing == ""
+    assert TOO_LATE not in result.failure.message
+    assert "20 s" in result.failure.message
+
+
+def test_a_start_that_takes_the_budget_is_blamed(simulated: Callable[..., Simulated]):
+    run = simulated(total_s=20.0, start_s=1e6)
+    (case,) = cases_of(1)
+    run.expect([case])
+    result = run.measure(case)
+    assert result.failure is not None
+    assert result.failure.doing
+    assert TOO_LATE in result.failure.message
 
 
 # -- what a result says ----------------------------------------------------------------------------

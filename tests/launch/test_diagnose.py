@@ -454,3 +454,14 @@ def test_a_runtime_that_was_made_is_not_upgraded_in_place(runtime: Runtime, inst
     for failure in (judge(said.IR_99, case=case), judge(said.OPSET_99, case=case), broken):
         assert ("pip install" in failure.hint) == installs
         assert ("--ort-runtimes" in failure.hint) == (not installs or failure is broken)
+
+
+@pytest.mark.parametrize(("opset", "is_old"), [(6, True), (7, False)])
+def test_a_model_of_an_old_operator_set_is_to_be_exported_with_a_newer_one(
+    opset: int, is_old: bool
+) -> None:
+    case = make_case()
+    old = replace(case, model=replace(case.model, opsets={"ai.onnx": opset}))
+    hint = judge(said.RELU_1, case=old).hint
+    assert ("--ort-precisions" in hint) is not is_old
+    assert (f" {opset}," in hint) is is_old

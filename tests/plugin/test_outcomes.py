@@ -283,7 +283,9 @@ def test_a_case_that_takes_too_long_ends_as_timeout(
     model_file()
     result = pytester.runpytest("mlp.onnx", "-k", "latency", "--ort-timeout=0.05")
     result.assert_outcomes(failed=1)
-    assert _cases(pytester.path)["mlp"]["status"] == "timeout"
+    case = _cases(pytester.path)["mlp"]
+    assert case["status"] == "timeout"
+    assert float(case["failure"]["hint"].rpartition("=")[2]) > 0.05
     assert result.ret == 1
 
 

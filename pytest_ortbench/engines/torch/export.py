@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.errors import near_and_known, says
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.program import Program, program_of
@@ -62,9 +63,9 @@ def export_module(loaded: LoadedSource, path: Path, settings: Mapping[str, str])
 def _opset(settings: Mapping[str, str]) -> int | None:
     """The opset that the user asks for; ``None`` for the exporter's own."""
     asked = settings.get("opset", "")
-    if asked and not asked.isdecimal():
+    if asked and not (asked.isdecimal() and int(asked)):
         raise EngineRefusal(
-            f"opset={asked} is not a whole number",
+            f"opset={asked} is not a whole number above 0",
             kind="error",
             hint="Write e.g. --ort-exporter=opset=18",
         )
@@ -86,8 +87,8 @@ def _exporter(program: Program, settings: Mapping[str, str]) -> str:
     if program.is_exported and asked == "torchscript":
         raise EngineRefusal(
             "the TorchScript exporter does not accept an exported program (.pt2)",
-            hint="To export this file, leave --ort-exporter=torchscript out. To use that exporter, "
-            "name a function that returns the module, e.g. net.py:build",
+            hint="To export this file, leave torchscript out of --ort-exporter. To use the "
+            "TorchScript exporter, name a function that returns the module, e.g. net.py:build",
         )
     return "torchscript" if program.is_scripted else asked or "dynamo"
 
@@ -102,7 +103,8 @@ def _with_examples(program: Program, settings: Mapping[str, str], function: str)
     raise EngineRefusal(
         "the model has no example inputs, which an export needs",
         kind="error",
-        hint=f"Return them from {function}, too: end it with 'return model, (tensor,)'"
+        hint=f"Return them from {function}, too: end it with e.g. 'return model, "
+        "(torch.zeros(1, 3, 224, 224),)', with the size that your model takes"
         if function
         else "Add the size of each input, e.g. --ort-exporter=inputs=1x3x224x224",
     )
@@ -116,10 +118,15 @@ def _zeros(text: str) -> Any:
     dtype = getattr(torch, name or "float32", None)
     parts = [part for part in sizes.split("x") if part]
     if not isinstance(dtype, torch.dtype):
+        behind = name.split("x")
+        is_size = all(part.isdecimal() for part in behind)
         raise EngineRefusal(
             f"{name!r} in inputs={text} is not a type of PyTorch",
             kind="error",
-            hint=f"Write e.g. --ort-exporter=inputs={sizes}:int64",
+            hint=f"The exporter takes sizes in the order of the inputs. In place of {text}, write "
+            f"{name}"
+            if is_size
+            else f"In place of {name}, write a type as PyTorch names it, e.g. float32 or int64",
         )
     if not all(part.isdecimal() for part in parts):
         raise EngineRefusal(
@@ -184,12 +191,21 @@ def require_as_many(key: str, given: Sequence[str] | None, made: Sequence[str]) 
         EngineRefusal: if there are more names than tensors.
     """
     if given is not None and len(given) > len(made):
+        noun = "output" if key == "outputs" else "input"
         raise EngineRefusal(
-            f"{key!r} has {len(given)} names ({', '.join(given)}), but the exported model has only "
-            f"{len(made)} {'outputs' if key == 'outputs' else 'inputs'} ({', '.join(made)})",
+            f"{key!r} has {counted(len(given), 'name')} ({', '.join(given)}), but the exported "
+            f"model has only {counted(len(made), noun)} ({', '.join(made)})",
             kind="error",
-            hint=f"Write at most {len(made)} names in {key!r}, in the order of the tensors",
+            hint=_as_many_names(key, len(made), f"{noun}s of the exported model"),
         )
+
+
+def _as_many_names(key: str, count: int, tensors: str) -> str:
+    """The step where a key of the entry function's dictionary has another number of names."""
+    if not count:
+        return f"Leave {key!r} out"
+    order = f", in the order of the {tensors}" if count > 1 else ""
+    return f"Write {counted(count, 'name')} in {key!r}{order}"
 
 
 def _in_order(program: Program) -> tuple[Any, ...]:
@@ -283,6 +299,13 @@ def _asked_axes(loaded: LoadedSource, program: Program) -> list[tuple[str, Mappi
     if not dynamic:
         return []
     tensors, names = _tensors(program), loaded.names or _parameters(program) or []
+    if loaded.names and len(names) != len(tensors):
+        raise EngineRefusal(
+            f"'names' has {counted(len(names), 'name')} ({', '.join(names)}), but the example "
+            f"inputs hold {counted(len(tensors), 'tensor')}",
+            kind="error",
+            hint=_as_many_names("names", len(tensors), "example inputs"),
+        )
     unknown = [name for name in dynamic if name not in names]
     if unknown or len(names) != len(tensors):
         example = [f"x{place}" for place in range(1, len(tensors) + 1)]

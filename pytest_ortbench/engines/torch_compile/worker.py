@@ -44,7 +44,7 @@ class Compiled(Eager):
             raise EngineRefusal(
                 f"torch.compile can't compile the model. {says('PyTorch', class_and_line(error))}",
                 hint=f"{self._step_to_compile()}. To measure the model without torch.compile, "
-                "write --ort-providers=torch",
+                f"write torch in place of {self.alias} in --ort-providers",
             ) from error
         finally:
             _end_compile_workers()

@@ -45,8 +45,8 @@ class Scripted(Eager):
                 raise EngineRefusal(
                     f"torch.jit.{step} can't convert the model. "
                     f"{says('PyTorch', first_line(error))}",
-                    hint=f"To do without torch.jit.{step}, add --ort-provider-option={self.alias}."
-                    f"{_IN_ANOTHER_WAY[step]}",
+                    hint=f"To do without torch.jit.{step}, write "
+                    f"--ort-provider-option={self.alias}.{_IN_ANOTHER_WAY[step]}",
                 ) from error
         return None
 

@@ -340,6 +340,16 @@ def _ending(future: Any) -> Ended | str:
         return f"{type(error).__name__}: {error}"
 
 
+def _own_address(address: str) -> str:
+    """The host and port that an address holds, else an example of both."""
+    try:
+        if urlsplit(f"//{address}").port is not None:
+            return address
+    except ValueError:
+        pass
+    return urlsplit(address).netloc or "10.0.0.1:8786"
+
+
 def _connected(address: str, certificates: Certificates | None) -> Any:
     """Return a client of Dask.
 
@@ -351,15 +361,16 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         raise UsageError(
             f"{address!r} is not the address of a Dask scheduler",
             place="--scheduler",
-            hint="Write e.g. --scheduler=tcp://10.0.0.1:8786. If the scheduler uses TLS, write "
-            "tls in place of tcp",
+            hint=f"Write e.g. --scheduler=tcp://{_own_address(address)}. If the scheduler "
+            "uses TLS, write tls in place of tcp",
         )
     if scheme == "tls" and certificates is None:
         raise UsageError(
             f"{address!r} begins with tls, so certificates are needed, but none are given",
             place="--scheduler",
-            hint="Add three files: --tls-ca=ca.pem --tls-cert=cert.pem --tls-key=key.pem. If the "
-            f"scheduler does not use TLS, write --scheduler=tcp{address[3:]}",
+            hint="Name your three files of certificates, e.g. --tls-ca=ca.pem --tls-cert=cert.pem "
+            "--tls-key=key.pem. If the scheduler does not use TLS, write "
+            f"--scheduler=tcp{address[3:]}",
         )
     if scheme == "tcp" and certificates is not None:
         raise UsageError(

@@ -77,8 +77,8 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
         raise UsageError(
             f"the file {str(path)!r} does not exist",
             place="--inventory",
-            hint="Correct the path. If you have no such file, write an Ansible inventory: a file "
-            "with the name of one machine in each line",
+            hint="If the path is wrong, correct it. If you have no such file, write an Ansible "
+            "inventory: a file with the name of one machine in each line",
         )
     command = [program("ansible-inventory"), "-i", str(path), "--list", "--limit", pattern]
     done = subprocess.run(
@@ -94,7 +94,7 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
         reason = _reason_of_ansible(done.stderr, "yaml" if path.suffix in _YAML else "ini")
         raise UsageError(
             "Ansible can't read the file as an inventory"
-            + (f". {says('It', reason)}" if reason else ""),
+            + (f". {says('Ansible', reason)}" if reason else ""),
             place=str(path),
             hint="Correct the file. To see all that Ansible says of it, run: "
             + shlex.join(("ansible-inventory", "-i", str(path), "--list")),

@@ -198,12 +198,17 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
         )
     paths = set(_of_git(root) or _below(root))
     for path in (*asked, *(path for path in named if path.exists())):
-        if not path.resolve().is_relative_to(root.resolve()):
+        target, shown = path.resolve(), os.path.normpath(path)
+        if not target.is_relative_to(root.resolve()):
+            is_link = Path(shown).is_relative_to(os.path.normpath(root))
             raise UsageError(
-                f"{os.path.normpath(path)!r} is outside the current folder {str(root)!r}, and only "
-                "files of that folder are sent to the machines",
+                f"{shown!r} {f'is a link to {str(target)!r}, which ' if is_link else ''}is outside "
+                f"the current folder {str(root)!r}, and only files of that folder are sent to the "
+                "machines",
                 place="--send" if path in asked else "fleet",
-                hint="Copy it into this folder, or run the command in a folder above both",
+                hint="Put a copy in place of the link, or run the command in a folder above both"
+                if is_link
+                else "Copy it into this folder, or run the command in a folder above both",
             )
         paths.update(_below(path) if path.is_dir() else [path, *_weights(path)])
     values = [root / value for argument in arguments for value in _values(argument)]
@@ -232,6 +237,10 @@ def _weights(path: Path) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
+def _wheel_name() -> str:
+    return f"pytest_ortbench-{VERSION}-py3-none-any.whl"
+
+
 def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict[str, SentFile]:
     """Return the wheels that are sent, by name: ours, and those of a wheelhouse.
 
@@ -247,7 +256,8 @@ def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict
         raise UsageError(
             f"{str(wheel)!r} is not a wheel of {_DISTRIBUTION}",
             place="--wheel",
-            hint="Leave --wheel out. The installed version is then packed and sent",
+            hint="To send the installed version, leave --wheel out. To send another one, name its "
+            f"wheel, e.g. --wheel=dist/{_wheel_name()}",
         )
     paths = [wheel or own_wheel(folder)]
     if wheelhouse is not None:
@@ -280,7 +290,7 @@ def own_wheel(folder: Path) -> Path:
         for name, content in sorted(members.items())
     ]
     members[f"{facts}/RECORD"] = "\n".join([*lines, f"{facts}/RECORD,,", ""]).encode()
-    path = folder / f"pytest_ortbench-{VERSION}-py3-none-any.whl"
+    path = folder / _wheel_name()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(zipfile.ZipInfo(name, _DATE), content, zipfile.ZIP_DEFLATED)

@@ -38,7 +38,7 @@ def write_record(run: FleetRun | ShardedRun, folder: Path) -> None:
             f"the record of the run {why_unwritable(error, path)}",
             place=str(path),
             hint="Name a folder for the results that you may write to, on a disk with free space, "
-            "e.g. --results=~/ortbench-results",
+            "e.g. --results ~/ortbench-results",
         ) from error
 
 

@@ -132,12 +132,16 @@ def collect(folder: Path, destination: Path, run: FleetRun) -> None:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
+        # lab-1.json, or lab-1/run.json
+        holder = folder.parent.parent if folder.name in (DOCUMENT, JOURNAL) else folder.parent
         raise UsageError(
             "this is a file, not a folder"
             if folder.is_file()
             else f"the folder {why_unreadable(error)[0]}",
             place=str(folder),
-            hint="Name the folder that holds the documents of the machines",
+            hint=f"Name the folder that holds the documents of the machines: {holder}"
+            if folder.is_file()
+            else "Name the folder that holds the documents of the machines",
         ) from error
     for entry in entries:
         path = Path(entry.path)

@@ -90,7 +90,7 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
                 "entry in the table",
                 place="--machines",
                 hint=f"If both are the same machine, {_mended(machine, near)}. If not, add an "
-                f"entry {entry_header(near)}",
+                f"entry {entry_header(near)} with its price",
             )
     if not set(names.values()) & set(by_host):
         known, first = ", ".join(by_host), entry_header(next(iter(by_host)))
@@ -100,7 +100,8 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
             f"{', '.join(dict.fromkeys(names.values()))}. The table has {known}",
             place="--machines",
             hint=f"If {name} is in the table under another name, write host = {json.dumps(name)} "
-            f"there, e.g. below {first}. If it is not, add an entry {entry_header(name)}",
+            f"there, e.g. below {first}. If it is not, add an entry {entry_header(name)} "
+            "with its price",
         )
     return {run_id: by_host[name] for run_id, name in names.items() if name in by_host}
 
@@ -164,7 +165,7 @@ def _refuse_shared_names(
                 f"{len(kinds)} different machines are called {host!r}: "
                 f"{_difference(first, second)}",
                 place="--machines",
-                hint=f"Add an entry for each machine to the table, e.g. "
+                hint="Add an entry with a price for each further machine to the table, e.g. "
                 f"{entry_header(other)} for the second one. Then write before each run the name "
                 f"of its entry: 'ortbench compare {by_host[host].name}={first.run_id} "
                 f"{other}={second.run_id}'",

@@ -185,7 +185,9 @@ def parse_machines(text: str, place: str) -> Terms:
     currency = document.get("currency", "units of money")
     if not isinstance(currency, str) or not currency.strip():
         raise UsageError(
-            f"currency is {currency!r}, not text", place=place, hint='Write e.g. currency = "EUR"'
+            f"currency is {currency!r}, not the name of a currency",
+            place=place,
+            hint='Write e.g. currency = "EUR"',
         )
     common = _number(document, "power_price", place)
     mix = _mix(document, place)
@@ -252,7 +254,8 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         raise UsageError(
             f"{name} is {table!r}, not a table of keys",
             place=place,
-            hint=f"Write [machines.{name}] on one line, and price = 4200 on the next",
+            hint=f"Write {entry_header(name)} on one line, and price = "
+            f"{_NUMBER_OF['price'] if _finite(table) is None else table} on the next",
         )
     _known(table, _KEYS, place)
     host = table.get("host", name)
@@ -260,7 +263,8 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         raise UsageError(
             f"host is {host!r}, not text",
             place=place,
-            hint='Write the name of the machine in quotes, e.g. host = "lab-1"',
+            hint="Write the name of the machine in quotes, e.g. host = "
+            f'"{"lab-1" if _finite(host) is None else host}"',
         )
     owned = _whole(table, "units_owned", place)
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
@@ -286,7 +290,8 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         raise UsageError(
             f"load_power {load:g} W is below idle_power {idle:g} W",
             place=place,
-            hint="Write for both the watts that a meter at the wall socket shows",
+            hint=f"If the two are swapped, write load_power = {idle:g} and idle_power = {load:g}. "
+            "If not, write for both the watts that a meter at the wall socket shows",
         )
     return PricedMachine(
         name=name,
@@ -399,7 +404,11 @@ def _limit(table: Mapping[str, object], place: str) -> tuple[float, float | None
     value = table[name]
     if not isinstance(value, str):
         raise UsageError(
-            f"{name} is {value!r}, without a unit", place=place, hint=f'Write e.g. {name} = "50 ms"'
+            f"{name} is {value!r}, without a unit",
+            place=place,
+            hint=f'Write e.g. {name} = "50 ms"'
+            if _finite(value) is None
+            else f'Write {name} = "{value} s" for seconds, or "{value} ms" for milliseconds',
         )
     return PERCENTS[name], parse_duration(value, place=f"{place}, {name}")
 

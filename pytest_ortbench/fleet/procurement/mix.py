@@ -56,12 +56,14 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
         if not colon or not name:
             raise _no_part(entry.strip(), text, place)
         part = MixPart(name=name, rate_per_s=_rate(written, place, model=name))
-        if any(other.name == name for other in parts):
-            raise UsageError(
-                f"the model {name!r} is named twice",
-                place=place,
-                hint="Name the model once, with the sum of the two rates",
-            )
+        for other in parts:
+            if other.name == name:
+                both = other.rate_per_s + part.rate_per_s
+                raise UsageError(
+                    f"the model {name!r} is named twice",
+                    place=place,
+                    hint=f'Name it once, with the sum of the two rates: "{name}:{both:g}/s"',
+                )
         parts.append(part)
     return tuple(parts)
 
@@ -71,8 +73,11 @@ def _no_part(entry: str, text: str, place: str) -> UsageError:
     if not text.strip():
         return UsageError("the mix names no model", place=place, hint=_EXAMPLE)
     if not entry:
+        filled = [word for word in map(str.strip, text.split(",")) if word]
         return UsageError(
-            f"an entry of {text!r} is empty", place=place, hint="Remove the comma beside it"
+            f"an entry of {text!r} is empty",
+            place=place,
+            hint=f'Write "{",".join(filled)}"' if filled else _EXAMPLE,
         )
     if ":" not in entry:
         return UsageError(

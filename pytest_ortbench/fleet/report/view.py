@@ -198,7 +198,7 @@ def build_view(
     labels = [side.label for side in layout.sides]
     if len(labels) < (1 if one_is_enough else 2):
         others = [f"--by={name}" for name in AXES if len(lay_out_sides(runs, name).sides) > 1]
-        instead = f". To compare these runs, add {' or '.join(others)}" if others else ""
+        instead = f". To compare these runs, write {' or '.join(others)}" if others else ""
         of_time = chosen == "time"
         raise UsageError(
             f"there is only one {'point in time' if of_time else chosen} in these runs: "
@@ -206,8 +206,10 @@ def build_view(
             if labels
             else "these runs contain no case that can be compared",
             place="compare",
-            hint=f"Name {'a run of another time' if of_time else f'a run with another {chosen}'}"
-            f"{instead}",
+            hint=f"Add {'a run of another time' if of_time else f'a run with another {chosen}'}"
+            f"{instead}"
+            if labels
+            else "Name runs that have measured a case",
         )
     names = [side.short for side in layout.sides]
     if baseline and baseline not in (*labels, *names):

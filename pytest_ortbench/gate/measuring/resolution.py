@@ -36,8 +36,8 @@ def check_margins(margins: Mapping[str, float | None], *, place: str) -> None:
         wish, seen = amounts_apart(wanted[case_id], least, "ratio")
         raise UsageError(
             f"the margin of {case_id} is {wish}, but on this machine the noise hides slowdowns "
-            f"below {seen}, as its self-test showed ({log.path})",
+            f"below {seen}, as its self-test showed",
             place=place,
-            hint=f"Write a margin of {seen} or more. If the machine is quieter now, remove that "
-            "file and run 'ortbench gate --self-test' again",
+            hint=f"Write a margin of {seen} or more. If the machine is quieter now, remove "
+            f"{log.path}, and run 'ortbench gate --self-test' again",
         )

@@ -51,8 +51,8 @@ _ITEM = re.compile(
     r"(?:(?P<pattern>[^@]*)@)?(?P<metric>[A-Za-z_][A-Za-z0-9_]*)\s*:?\s*(?P<rest>.*)"
 )
 _EXAMPLE = (
-    "Write e.g. 'latency:3%', if it may become 3 % slower, or 'placement:>=95%' for a minimum. For "
-    "models whose name begins with bert, write 'bert*@latency:3%'"
+    "Write e.g. 'latency:3%', if a model may become 3 % slower, or 'placement:>=95%' for a "
+    "minimum. For models whose name begins with bert, write 'bert*@latency:3%'"
 )
 
 
@@ -152,18 +152,23 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
                 "without a cause in the model",
                 place=place,
                 hint="Measure the old and the new state in one run of pytest, e.g. with "
-                "--ort-against=git:main. To set an absolute limit instead, write e.g. "
+                f"{_in_one_run(rule)}. To set an absolute limit instead, write e.g. "
                 f"{_as_limit(rule.metric, place)}",
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
                 f"{rule.text!r} compares outputs of two sides, but a stored run has no outputs",
                 place=place,
-                hint="Measure both sides in one run of pytest, e.g. with --ort-against=git:main. "
-                "To limit "
-                "the error against the model's reference instead, write e.g. "
+                hint="Measure both sides in one run of pytest, e.g. with "
+                f"{_in_one_run(rule)}. To limit the error against the model's reference "
+                "instead, write e.g. "
                 f"{_typed('accuracy_sqnr:>=40 dB', place)}",
             )
+
+
+def _in_one_run(rule: Rule) -> str:
+    """What measures both sides in one run with a rule."""
+    return f"--ort-against=git:main {_typed(rule.text, '--ort-gate')}"
 
 
 def refuse_idle_sides(rules: Iterable[Rule], *, place: str) -> list[str]:
@@ -215,6 +220,8 @@ def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = (
     )
 
 
+#: A margin that a latency may have, too.
+_SHARE = re.compile(r"\d+(\.\d+)?\s*%")
 #: An amount of each unit, for messages.
 _AMOUNTS = {
     "s": "200 ms",
@@ -259,11 +266,12 @@ def _parse(text: str, place: str) -> Rule:
     if metric == "latency_p50":
         rule, metric = replace(rule, metric=LATENCY), LATENCY
     if metric not in RELATIVE:
+        share = rest if _SHARE.fullmatch(rest) else "3%"
         raise UsageError(
             f"{metric!r} in {text!r} can't have a limit relative to the baseline",
             place=place,
             hint=f"Write an absolute limit, e.g. {_as_limit(metric, place)}. To gate slowdowns, "
-            f"write {_typed('latency:3%', place)}",
+            f"write {_typed(f'{LATENCY}:{share}', place)}",
         )
     return replace(rule, allowance=_allowance(metric, rest, text, place))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import tarfile
 import zipfile
@@ -92,8 +93,11 @@ def test_what_lies_outside_of_the_project_is_refused(tmp_path: Path, path: str) 
     project.mkdir()
     _write(tmp_path, "outside.onnx")
     (project / "link.onnx").symlink_to(tmp_path / "outside.onnx")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as refused:
         project_files(project, [path], [])
+    # One who named a file of the folder learns that this is a link.
+    named = {tmp_path / "outside.onnx", Path(os.path.normpath(project / path))}
+    assert [file for file in named if repr(str(file)) not in refused.value.message] == []
 
 
 @pytest.mark.live

@@ -146,6 +146,13 @@ def test_what_is_no_document_is_a_row_and_writes_nothing_elsewhere(
     assert {path.name for path in kept.iterdir()} == {"good", "script", "pickle", "deep"}
 
 
+@pytest.mark.parametrize("name", ["a.json", "a/run.json"])
+def test_one_who_names_a_document_learns_which_folder_to_name(folder: Path, name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        collected(put(folder / name))
+    assert refused.value.hint.endswith(f": {folder}")
+
+
 @pytest.mark.parametrize("name", ["", "absent"])
 def test_a_folder_without_documents_is_refused(folder: Path, name: str) -> None:
     with pytest.raises(UsageError) as refused:

@@ -14,7 +14,14 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Machine, Run
 from pytest_ortbench.core.secrets import without_places
 from pytest_ortbench.core.version import VERSION
-from pytest_ortbench.fleet.hosts.cluster import Began, Cluster, Ended, SuitePlan, _ending
+from pytest_ortbench.fleet.hosts.cluster import (
+    Began,
+    Cluster,
+    Ended,
+    SuitePlan,
+    _ending,
+    _own_address,
+)
 from pytest_ortbench.fleet.hosts.facts import ShardedRun
 from pytest_ortbench.fleet.hosts.records import read_record
 from pytest_ortbench.fleet.hosts.sharding import Sharding, refuse_mixed
@@ -278,3 +285,9 @@ def test_a_machine_without_shards_is_named_as_before() -> None:
     run = make_run(machine=Machine(host="lab-1"))
     assert run.hosts == ("lab-1",)
     assert {run.host_of(result) for result in run.cases} == {"lab-1"}
+
+
+@pytest.mark.parametrize("written", ["lab:8786", "10.0.0.7:8786", "http://lab:8786", "lab", "a:b"])
+def test_the_host_and_port_of_a_wrong_address_are_kept(written: str) -> None:
+    known = written.removeprefix("http://")
+    assert (_own_address(written) == known) is known.endswith(":8786")

@@ -145,6 +145,24 @@ def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
     assert str(raised.value).startswith("machines.toml")
 
 
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("[machines]\n'a b' = 37.5", ['[machines."a b"]', "price = 37.5"]),
+        ("[machines.a]\nprice = 3\nhost = 12", ['host = "12"']),
+        (
+            "[machines.a]\nprice = 3\nidle_power = 9\nload_power = 8",
+            ["load_power = 9", "idle_power = 8"],
+        ),
+        ("p99 = 70\n[machines.a]\nprice = 3", ['"70 s"', '"70 ms"']),
+    ],
+)
+def test_the_step_keeps_the_values_of_the_user(text: str, mended: list[str]) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_machines(text, "machines.toml")
+    assert [part for part in mended if part not in raised.value.hint] == []
+
+
 @pytest.mark.parametrize(("name", "percent"), [("p90", 90), ("p95", 95), ("p99", 99)])
 def test_a_limit_is_of_one_percentile(name: str, percent: float) -> None:
     table = f'{name} = "200 ms"\nrate = 20\n[machines.a]\nprice = 1\n'

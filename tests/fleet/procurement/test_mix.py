@@ -267,6 +267,16 @@ def test_a_mix_that_can_not_be_gets_one_message(text: str, told: str) -> None:
         parse_mix(text, "--mix")
 
 
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [("det:1/s,det:120/min", '"det:3/s"'), ("det:1/s,,rec:2/s,", '"det:1/s,rec:2/s"')],
+)
+def test_the_step_holds_the_mended_mix(text: str, mended: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_mix(text, "--mix")
+    assert mended in caught.value.hint
+
+
 def test_a_mix_without_commas_is_written_with_them() -> None:
     with pytest.raises(UsageError) as caught:
         parse_mix("det:40/s zoo:rec/b8:120/min; cls:3/h", "--mix")

@@ -125,3 +125,16 @@ def test_rules_of_two_sides_are_refused_for_a_stored_run():
 def test_a_limit_of_two_sides_is_none_of_one_case():
     with pytest.raises(UsageError, match="--ort-gate='sides_sqnr"):
         parse_limit("sides_sqnr >= 40 dB", place="--ort-limits")
+
+
+def test_a_margin_of_a_metric_without_a_baseline_is_kept_for_the_latency() -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_rules(["latency_p99:7.5 %"], place="--ort-gate")
+    assert "--ort-gate='latency:7.5 %'" in raised.value.hint
+
+
+def test_a_rule_of_two_sides_is_written_as_pytest_takes_it() -> None:
+    rules = parse_rules(["tpot:5%"], place="--limits")
+    with pytest.raises(UsageError) as raised:
+        refuse_rules_of_sides(rules, place="--limits")
+    assert "--ort-against=git:main --ort-gate='tpot:5%'" in raised.value.hint

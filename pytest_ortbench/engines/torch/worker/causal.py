@@ -82,14 +82,15 @@ class CausalModel(Eager):
         """Load configuration and weights, and put the model on its device."""
         unused = [name for name in _UNUSED if name in self.task.options]
         if unused:
+            value = self.task.options[unused[0]]
+            option = f"torch.{unused[0]}={value}"
             raise EngineRefusal(
                 f"the option torch.{unused[0]} can't be used with a language model of transformers",
                 kind="error",
-                hint=f"Leave torch.{unused[0]} out"
+                hint=f"Leave --ort-provider-option={option} out"
                 + (
-                    ". For weights of another type, write "
-                    "--ort-provider-option=torch.dtype=bfloat16"
-                    if unused[0] == "autocast"
+                    f". For weights of this type, write --ort-provider-option=torch.dtype={value}"
+                    if unused[0] == "autocast" and value in _TYPES
                     else ""
                 ),
             )
@@ -244,12 +245,13 @@ class CausalModel(Eager):
                 + (
                     "lack the tensor "
                     if missing
-                    else "have another shape than config.json says for "
+                    else "do not fit its config.json: the shape differs for "
                 )
                 + named
                 + (f" and {counted(len(more), 'further tensor')}" if more else ""),
                 kind="error",
-                hint="Download or save the folder again",
+                hint="If the folder was downloaded, download it again. If a script saved it, "
+                "correct the script so that weights and config.json are of one model",
             )
         return model
 
@@ -285,8 +287,9 @@ class CausalModel(Eager):
                 f"transformers needs a package that can't be imported. "
                 f"{says('Python', first_line(error))}",
                 kind="unavailable",
-                hint=f"Run 'pip install {error.name}' where transformers is installed"
-                if error.name
+                hint=f"Run 'pip install {error.name.partition('.')[0]}' where transformers is "
+                "installed"
+                if isinstance(error, ModuleNotFoundError) and error.name
                 else "Install what Python names where transformers is installed",
             ) from error
         except Exception as error:
@@ -303,11 +306,11 @@ class CausalModel(Eager):
                 ) from error
             attempt = (
                 "from transformers import AutoModelForCausalLM as A; "
-                f"A.from_pretrained({json.dumps(str(self._folder))})"
+                f"A.from_pretrained({json.dumps(str(self._folder))}, use_safetensors=True)"
             )
             raise EngineRefusal(
                 f"transformers {self._library} can't load {self._folder.name}. "
-                f"{says('It', class_and_line(error))}",
+                f"{says('transformers', class_and_line(error))}",
                 kind="unsupported" if is_unknown else "error",
                 hint=f"To see the whole error, run: python -c {shlex.quote(attempt)}",
             ) from error
@@ -390,11 +393,13 @@ def roles(
     if incomplete:
         ((held, name),) = incomplete[0].items()
         lacking = "values" if held == "keys" else "keys"
+        at = next(layer for layer, names in pasts.items() if len(names) != 2)
+        both = f"past_key_values.{at}.key and past_key_values.{at}.value"
         raise EngineRefusal(
             f"the ONNX file has the input {name!r}, the {held} of a layer's cache, but no input of "
             f"its {lacking}",
-            hint="Export the model with input names such as past_key_values.0.key and "
-            "past_key_values.0.value",
+            hint=f"Export the model with both inputs, e.g. {both}. To measure this file, "
+            f"{without_engine('torch', 'leave')}",
         )
     fed = {layer: (names["keys"], names["values"]) for layer, names in pasts.items()}
     given = [layer_of(name) for name in outputs]

@@ -170,7 +170,7 @@ class Eager(Engine):
         if program.is_scripted:
             raise EngineRefusal(
                 f"{self.alias} can't run a TorchScript program",
-                hint="Measure the program with --ort-providers=torch-script",
+                hint=f"In --ort-providers, write torch-script in place of {self.alias}",
             )
         return program
 
@@ -210,7 +210,9 @@ def _other_outputs(count: int, names: Sequence[str]) -> EngineRefusal:
         f"the model returns {counted(count, 'tensor')}, but the ONNX file that was exported from "
         f"it has {counted(len(names), 'output')} ({', '.join(names)})",
         kind="error",
-        hint="Change the model so that it returns each tensor once"
+        hint="If the model returns a tensor twice, change it so that it returns each tensor once. "
+        "If it does not, export the ONNX file again"
         if count > len(names)
-        else "Change the model so that it returns tensors only, e.g. torch.tensor(3) in place of 3",
+        else "If the model returns numbers, return tensors, e.g. torch.tensor(3) in place of 3. If "
+        "it returns tensors only, export the ONNX file again",
     )

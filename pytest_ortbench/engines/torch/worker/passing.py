@@ -98,8 +98,9 @@ def _fed(program: Program, inputs: Sequence[EngineTensor], tensors: int) -> list
         f"example inputs hold {counted(tensors, 'tensor')}"
         + (", and it is not known which of them the export left out" if more > 0 else ""),
         kind="error",
-        hint=f"Name all {tensors} tensors, in the order of the example inputs: end the function "
-        f"that returns the model with e.g. 'return model, inputs, {{\"names\": {listed}}}'"
+        hint="Name the tensors in the order of the example inputs: end the function that returns "
+        f"the model with e.g. 'return model, inputs, {{\"names\": {listed}}}'. Here inputs are the "
+        "example inputs, and unused_1 is a tensor that the export left out"
         if more > 0
         else "Return one example tensor for each input: end the function that returns the model "
         f"with 'return model, ({', '.join(names)},)'",
