@@ -118,6 +118,14 @@ def slashed_name(text: str) -> str:
     return match["model"] if match else ""
 
 
+def service_of(text: str) -> str:
+    """Return ``http://HOST:PORT`` for the address of a service without a model, else nothing."""
+    parts = _split(text.strip())
+    if parts is None or parts.scheme == _GRPC_SCHEME or parts.path not in ("", "/"):
+        return ""
+    return "" if holds_secrets(text) else f"{parts.scheme}://{parts.netloc}"
+
+
 def holds_secrets(text: str) -> bool:
     """Return whether an address has a name, a password or a query, which may be secret."""
     parts = _split(text.strip())

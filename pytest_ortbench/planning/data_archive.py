@@ -66,7 +66,7 @@ class Archives:
         wanted = max(self.batch, min(len(self.examples), _CALIBRATING))
         arrays = [self.reader.read(content) for _, content in self.examples[:wanted]]
         scored = self._scored()
-        _check_size(arrays[0], len(scored))
+        _check_size(arrays[0], len(scored), boxed=self.truth is not None)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as made:
             place = Path(made) / "data"
             (place / "calibration").mkdir(parents=True)
@@ -149,7 +149,7 @@ class Archives:
                 archive.writestr(zipfile.ZipInfo(TRUTH), json.dumps(truth))
 
 
-def _check_size(arrays: Mapping[str, NDArray[Any]], count: int) -> None:
+def _check_size(arrays: Mapping[str, NDArray[Any]], count: int, *, boxed: bool) -> None:
     total = sum(array.nbytes for array in arrays.values()) * count
     free = available()
     most = _MOST_BYTES if free is None else min(_MOST_BYTES, int(_SHARE * free))
@@ -159,9 +159,10 @@ def _check_size(arrays: Mapping[str, NDArray[Any]], count: int) -> None:
             f"the {count} labelled examples would take {format_amount(total, 'B')} as arrays, but "
             f"at most {format_amount(most, 'B')} ({counted(fitting, 'example')}) may be used for "
             "them on this machine",
-            place="--ort-labels",
+            place="--ort-dataset" if boxed else "--ort-labels",
             hint=(
-                f"Label at most {counted(min(fitting, _USUALLY_ENOUGH), 'example')}"
+                f"{'Name boxes of' if boxed else 'Label'} at most "
+                f"{counted(min(fitting, _USUALLY_ENOUGH), 'picture' if boxed else 'example')}"
                 + (", which is usually enough" if fitting >= _USUALLY_ENOUGH else "")
             )
             if fitting

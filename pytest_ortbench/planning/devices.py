@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.provider_kinds import ProviderKind
+from pytest_ortbench.core.errors import UsageError, nearest
+from pytest_ortbench.core.provider_kinds import KINDS, ProviderKind
 
 
 def device_options(
@@ -80,7 +80,8 @@ _QNN_BACKENDS = {"htp": "QnnHtp", "cpu": "QnnCpu", "gpu": "QnnGpu"}
 #: What CUDA_VISIBLE_DEVICES takes besides indices; a beginning is enough where it is unique.
 _GPU_UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z-]+")
 # AUTO:-GPU is OpenVINO's way to exclude a device.
-_OPENVINO_DEVICE = re.compile(r"-?(CPU|GPU|NPU)(\.\d+)?")
+_OPENVINO_FAMILIES = ("CPU", "GPU", "NPU")
+_OPENVINO_DEVICE = re.compile(rf"-?({'|'.join(_OPENVINO_FAMILIES)})(\.\d+)?")
 _OPENVINO_MODES = ("AUTO", "HETERO", "MULTI")
 
 
@@ -127,12 +128,13 @@ def _hardware(kind: ProviderKind, device: str, place: str) -> str:
     return device.lower().removesuffix(".0")
 
 
-def check_openvino(device: str, place: str) -> None:
+def check_openvino(device: str, place: str, prefix: str = "openvino:") -> None:
     """Refuse a device that OpenVINO does not have: *seen*, it accepts FOO and runs.
 
     Args:
         device: As it was written.
         place: Where it was written.
+        prefix: What stands before it there.
 
     Raises:
         UsageError: if it names no device, or names it in the old way.
@@ -143,13 +145,13 @@ def check_openvino(device: str, place: str) -> None:
         names = rest.split(",") if colon else []
         needs_names = mode != "AUTO"
     else:
-        names, needs_names = [device], True
+        names, needs_names = device.split(","), True
     if re.fullmatch(r"(CPU|GPU)_FP(16|32)", device.upper()):
         family, precision = device.upper().split("_")
         raise UsageError(
             f"{device!r} is the old way to name an OpenVINO device",
             place=place,
-            hint=f"Write openvino:{family} and "
+            hint=f"Write {prefix}{family} in place of {prefix}{device}, and add "
             f"--ort-provider-option=openvino.precision={precision}",
         )
     wrong = [
@@ -159,14 +161,25 @@ def check_openvino(device: str, place: str) -> None:
     ]
     if needs_names and not names:
         raise UsageError(
-            f"{device!r} does not name the devices of OpenVINO that it is to use",
+            f"{device!r} combines several devices of OpenVINO, and none is named",
             place=place,
-            hint=f"Write e.g. openvino:{mode}:GPU,CPU",
+            hint=f"Write e.g. {prefix}{mode}:GPU,CPU",
         )
     if wrong:
+        near = nearest(wrong[0], (*KINDS, *_OPENVINO_FAMILIES))
         raise UsageError(
-            f"{wrong[0]!r} is neither a device of OpenVINO nor a provider",
+            f"{wrong[0] or device!r} is neither a device of OpenVINO nor a provider",
             place=place,
-            hint="Write CPU, GPU or NPU, e.g. openvino:GPU, or openvino:GPU.1 for the second GPU. "
-            "For several devices, write AUTO, HETERO or MULTI, e.g. openvino:AUTO:GPU,CPU",
+            hint=f"Did you mean {near!r}?"
+            if near
+            else f"Write CPU, GPU or NPU, e.g. {prefix}GPU, or {prefix}GPU.1 for the second GPU. "
+            f"For several devices, write AUTO, HETERO or MULTI, e.g. {prefix}AUTO:GPU,CPU",
+        )
+    if len(names) > 1 and mode not in _OPENVINO_MODES:
+        raise UsageError(
+            f"{device!r} names several devices of OpenVINO, but not how they are combined",
+            place=place,
+            hint=f"Write {prefix}AUTO:{device}, {prefix}HETERO:{device} or {prefix}MULTI:{device}. "
+            "To measure each by itself, write "
+            f"--ort-providers={','.join(f'openvino:{name}' for name in names)}",
         )

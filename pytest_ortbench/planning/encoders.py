@@ -61,8 +61,8 @@ def with_encoder(
             hint="Name the encoder that was exported with this decoder. If it has none, leave the "
             "key 'encoder' out"
             if model.hears
-            else "Leave the key 'encoder' out. If another model listens to this encoder, write the "
-            "key into the entry of that model",
+            else "Leave the key 'encoder' out. If another model takes the output of this "
+            "encoder, write the key into the entry of that model",
         )
     return _noted(model, found)
 

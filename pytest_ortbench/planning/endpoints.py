@@ -13,6 +13,7 @@ from pytest_ortbench.core.endpoint_address import (
     EndpointAddress,
     address_of,
     holds_secrets,
+    service_of,
     slashed_name,
 )
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -26,6 +27,7 @@ from pytest_ortbench.planning.request import PlanRequest
 #: What it is called among providers, and the option that holds its address.
 ALIAS, URL = "endpoint", "url"
 PLACE = "--ort-endpoint"
+_ENCODING = "--ort-endpoint-encoding"
 _ADD_ADDRESS = f"Add the address, e.g. {PLACE}=http://HOST:PORT/v2/models/NAME/infer"
 #: The precision of a file as it is.
 NATIVE = "native"
@@ -43,7 +45,7 @@ def read_endpoint(written: OptionText) -> str:
     path = written.base / address.file
     if not path.is_file():
         raise UsageError(
-            f"the file {address.file!r} does not exist",
+            f"the file {str(path)!r} does not exist",
             place=written.place,
             hint="Correct the path",
         )
@@ -73,22 +75,48 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
     address = address_of(text)
     slashed = slashed_name(text) if address is None else ""
     if slashed:
+        plain = slashed.replace("/", "-")
         raise UsageError(
-            f"the name of the model in {text!r}, {slashed!r}, contains a '/'",
+            f"{slashed!r}, the name of the model in {text!r}, contains a '/'",
             place=place,
-            hint=f"Give the model a name without '/' at the service, and write {FORMS['v2']}",
+            hint=f"Give the model a name without '/' at the service, e.g. {plain}, and write "
+            + text.replace(f"/models/{slashed}/", f"/models/{plain}/"),
         )
     if address is None:
         raise UsageError(
             f"{text!r} is not the address of an endpoint" if text else "the address is empty",
             place=place,
-            hint=f"Write http://{text}"
-            if address_of(f"http://{text}")
-            else f"Write {FORMS['v2']} or {FORMS['grpc']}. For a language model, write "
-            f"{FORMS['openai']}. For a Python function that sends the requests, write "
-            f"{FORMS['custom']}",
+            hint=f"Write {_completed(text) or _forms(text)}",
         )
     return address
+
+
+def _completed(text: str) -> str:
+    """Return the address of which a text is a part, or nearly one; empty if there is none."""
+    whole = text if "://" in text else f"http://{text}"
+    stem = whole.rstrip("/")
+    tried = (
+        whole,
+        stem,
+        f"{stem}/infer",
+        f"{stem}/completions",
+        whole.replace("/chat/completions", "/completions"),
+        f"{text}:FUNCTION",
+    )
+    return next((address for address in tried if address_of(address)), "")
+
+
+def _forms(text: str) -> str:
+    """Return how addresses are written, with the host and port of what was written."""
+    service = service_of(text) or (service_of(f"http://{text}") if ":" in text else "")
+    tensors, texts = (
+        FORMS[form].replace("http://HOST:PORT", service or "http://HOST:PORT")
+        for form in ("v2", OPENAI)
+    )
+    return (
+        f"{tensors} or {FORMS['grpc']}. For a language model, write {texts}. For a Python function "
+        f"that sends the requests, write {FORMS['custom']}"
+    )
 
 
 def read_encodings(written: OptionText) -> tuple[str, ...]:
@@ -128,15 +156,15 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
             f"the address {request.endpoint!r} differs from that of "
             f"--ort-provider-option={ALIAS}.{URL}",
             place=PLACE,
-            hint=f"If {request.endpoint!r} is right, leave out "
-            f"--ort-provider-option={ALIAS}.{URL}. If not, leave out {PLACE}",
+            hint=f"Leave out --ort-provider-option={ALIAS}.{URL}. If the address in this option is "
+            f"the right one, write it in {PLACE}",
         )
     devices = request.endpoint_encodings
     protocol = parse_address(request.endpoint, place=PLACE).protocol
     if protocol == "grpc" and "json" in devices:
         raise UsageError(
             "json has no effect on a gRPC endpoint, to which tensors are sent as bytes",
-            place="--ort-endpoint-encoding",
+            place=_ENCODING,
             hint="Leave the option out",
         )
     if protocol == OPENAI:
@@ -144,7 +172,7 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
             raise UsageError(
                 "the option has no effect on an endpoint of a language model, to which text is "
                 "sent, not tensors",
-                place="--ort-endpoint-encoding",
+                place=_ENCODING,
                 hint="Leave the option out",
             )
         devices = (OPENAI,)
@@ -206,15 +234,17 @@ def endpoint_refusal(case: Case) -> Failure | None:
         and parse_address(case.provider.options[URL], place=PLACE).file
     ):
         return case_failure(
-            f"--ort-endpoint-encoding={case.provider.device} has no effect, since the function "
-            "of a custom endpoint writes the tensors",
-            "Leave --ort-endpoint-encoding out",
+            f"the encoding {case.provider.device!r} has no effect, since the function of a custom "
+            "endpoint writes the tensors",
+            f"Leave {_ENCODING} out. If --ort-providers names {case.provider.label}, write "
+            f"{ALIAS} in place of it",
         )
     if case.variant.precision != NATIVE:
         return case_failure(
             "an endpoint runs the file that its service has loaded, so precision "
             f"{case.variant.precision} can't be measured there",
-            f"Measure {case.variant.precision} in a run without {PLACE}",
+            f"To measure the endpoint, leave {case.variant.precision} out of --ort-precisions. To "
+            f"measure {case.variant.precision}, {_elsewhere(case)}",
         )
     if case.session.intra_op_num_threads is not None:
         option = (
@@ -224,7 +254,13 @@ def endpoint_refusal(case: Case) -> Failure | None:
         )
         return case_failure(
             f"{option} has no effect on an endpoint, which sets its own threads",
-            f"Leave {option} out. To measure other providers with {option}, measure the endpoint "
-            "in a run of its own",
+            f"To measure the endpoint, leave {option} out. To measure with {option}, "
+            f"{_elsewhere(case)}",
         )
     return None
+
+
+def _elsewhere(case: Case) -> str:
+    """Return the step to a run without the endpoint of a case: all that names it is to go."""
+    named = [PLACE, *((_ENCODING,) if case.provider.device in ENCODINGS else ())]
+    return f"write e.g. --ort-providers=cpu, and leave out {' and '.join(named)}"

@@ -193,7 +193,7 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         return case_failure(
             f"with earlier tokens in the cache (--ort-depth={asked.depth}), {_PACKAGE} reads a "
             f"prompt for one sequence only, but the batch size is {batch}",
-            "Use --ort-batch-sizes=1. For several sequences, use --ort-engines=session",
+            "Use --ort-batch-sizes=1. For several sequences, leave out --ort-depth",
         )
     return None
 
@@ -211,7 +211,7 @@ def provider_refusal(case: Case) -> Failure | None:
         return case_failure(
             f"{_PACKAGE} runs on one provider and can't use the chain {case.provider.label}",
             "To measure the chain, use --ort-engines=session. To measure with "
-            f"{_PACKAGE}, name one provider, e.g. --ort-providers={case.provider.alias}",
+            f"{_PACKAGE}, name one provider, e.g. --ort-providers={case.provider.links[0].label}",
         )
     if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
         return None
@@ -284,8 +284,8 @@ def _framework_refusal(case: Case) -> Failure | None:
         return case_failure(
             f"the provider {alias!r} runs the code that a model was exported from, but "
             f"{Path(case.model.path).name!r} is an ONNX file",
-            "Name the code in place of the file: pytest FILE.py:FUNCTION. To measure the file, "
-            f"leave {alias} out of --ort-providers",
+            "To measure the code, name it in place of the file: pytest FILE.py:FUNCTION. To "
+            f"measure the file, leave {alias} out of --ort-providers",
         )
     if not case.runtime.shares_files:
         return case_failure(
@@ -296,7 +296,7 @@ def _framework_refusal(case: Case) -> Failure | None:
     if source.library and kind is not None and source.library not in kind.libraries:
         return case_failure(
             f"the provider {alias!r} does not run a model of {source.library}",
-            f"Use --ort-providers={source.framework}",
+            f"In --ort-providers, write {source.framework} in place of {alias}",
         )
     if kind is None or kind.runs_models_of(source.framework):
         return None
@@ -304,5 +304,5 @@ def _framework_refusal(case: Case) -> Failure | None:
     theirs = source.framework if owner is None else owner.title
     return case_failure(
         f"the model was exported from {theirs}, which the provider {alias!r} does not run",
-        f"Use --ort-providers={source.framework}",
+        f"In --ort-providers, write {source.framework} in place of {alias}",
     )

@@ -22,6 +22,7 @@ paths that start at its folder.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
 
 _KEYS = ("file", "reference", "encoder", "first_step", "variants")
 _VARIANT_KEYS = ("file", "sqnr_floor")
-_EXAMPLE = 'Write file = "model.onnx"'
+_EXAMPLE = 'Add the path of the model, e.g. file = "model.onnx"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +180,8 @@ def _table(value: object, known: tuple[str, ...], place: str) -> Mapping[str, ob
         raise UsageError(
             f"the entry is {value!r}, not a table",
             place=place,
-            hint='Write the entry as a table, e.g. { file = "model.onnx" }',
+            hint="Write the entry as a table, e.g. { file = "
+            f"{json.dumps(value if isinstance(value, str) and value else 'model.onnx')} }}",
         )
     for key in value:
         if key not in known:

@@ -12,6 +12,7 @@ from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.models.decoders import completed
 from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.symbols import named_shapes
@@ -104,7 +105,7 @@ def generations(
                 else {tokens: 1, past: prompt}
             ),
             generation=asked,
-            refusal=_refusal(axes.model, asked),
+            refusal=_refusal(axes.model, asked, request),
         )
 
 
@@ -131,9 +132,9 @@ def _no_decoder(axes: ModelAxes, dims: Mapping[str, tuple[int, ...]]) -> Failure
         name = next((name for name, values in sizes.items() if len(values) > 1), "")
         values = " and ".join(map(str, sizes.get(name, ())))
         return case_failure(
-            f"--ort-dims has several values for {name!r}: {values}. This is a size of the cache of "
-            f"model {model.name!r}, and a run that generates text takes one",
-            f"Write e.g. --ort-dims={name}:{next(iter(sizes.get(name, ())), 'SIZE')}",
+            f"--ort-dims has several values for {name!r}: {values}. {name!r} is a size of the "
+            f"cache of model {model.name!r}, and a run that generates text takes one value for it",
+            f"Write one value, e.g. --ort-dims={name}:{next(iter(sizes.get(name, ())), 'SIZE')}",
         )
     return case_failure(
         f"model {model.name!r} was not recognised as a language model: {why_no_decoder(model)}",
@@ -150,7 +151,7 @@ def _sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     return {symbol: size for symbol, size in sizes.items() if symbol}
 
 
-def _refusal(model: Model, asked: Generation) -> Failure | None:
+def _refusal(model: Model, asked: Generation, request: PlanRequest) -> Failure | None:
     decoder = model.decoder
     if decoder is not None and set(range(decoder.vocabulary)) <= set(decoder.end_tokens):
         return case_failure(
@@ -161,15 +162,23 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
         )
     if decoder is None or decoder.context is None or asked.length <= decoder.context:
         return None
-    lengths = {
-        "--ort-depth": asked.depth,
-        "--ort-prompt-tokens": asked.prompt_tokens,
-        "--ort-new-tokens": asked.new_tokens,
-    }
-    options = " and ".join(option for option, length in lengths.items() if length)
+    parts = [
+        (length, f"{counted(length, f'{what} token')}{'' if values else ' (default)'}", option)
+        for length, what, option, values in (
+            (asked.depth, "earlier", "--ort-depth", request.depths),
+            (asked.prompt_tokens, "prompt", "--ort-prompt-tokens", request.prompt_tokens),
+            (asked.new_tokens, "new", "--ort-new-tokens", request.new_tokens),
+        )
+        if length
+    ]
+    length, _, option = max(parts)
+    room = length - (asked.length - decoder.context)
+    told = " and ".join(", ".join(part for _, part, _ in parts).rsplit(", ", 1))
     return case_failure(
-        f"{asked.depth} earlier, {asked.prompt_tokens} prompt and {asked.new_tokens} new tokens "
-        f"make {asked.length} tokens, but the context of model {model.name!r} has room for "
+        f"{told} make {asked.length} tokens, but the context of model {model.name!r} has room for "
         f"{decoder.context} ({decoder.context_from})",
-        f"Lower {options} by {asked.length - decoder.context} in all",
+        f"Set {option} to at most {room}, e.g. {option}={room}"
+        if room > 1
+        else f"Lower {' and '.join(option for _, _, option in parts)} by "
+        f"{asked.length - decoder.context} in all",
     )

@@ -191,8 +191,7 @@ class ImageReader:
                 )
         if 0 in std:
             raise UsageError(
-                f"std={':'.join(f'{number:g}' for number in std)} has a 0, by which inputs would "
-                "be divided",
+                f"std={':'.join(f'{number:g}' for number in std)} would divide the inputs by 0",
                 place=settings.place_of("std"),
                 hint="Write numbers that are not 0, e.g. --ort-preprocess=std=0.229:0.224:0.225"
                 if self.channels == 3

@@ -37,8 +37,9 @@ def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str
         raise UsageError(
             f"{path.name} is a JSON file, but labels are read from a CSV file",
             place=PLACE,
-            hint=f"If the file has boxes in the format of COCO, write "
-            f"--ort-dataset=coco:{path.name} instead",
+            hint="If the file has boxes in the format of COCO, write "
+            f"--ort-dataset=coco:{path} in place of {PLACE}. If not, write a file name and its "
+            "label on each line of a CSV file, e.g. cat.jpg,3",
         )
     text = read_user_text(path, place=PLACE)
     first = text.partition("\n")[0]
@@ -167,7 +168,8 @@ def class_numbers(
             "which class it is",
             place=PLACE,
             hint="To keep words, write the names of all classes, one per line in their order, "
-            f"into {source.with_name(_CLASS_FILES[0])}. If not, write the numbers of the classes",
+            f"into {source.with_name(_CLASS_FILES[0])}. To use numbers, write the number of the "
+            f"class in place of each word in {source.name}",
         )
     numbers = {name: number for number, name in enumerate(classes)}
     for name, label in labels.items():

@@ -265,7 +265,7 @@ def _cases_of(
                     or compiled_refusal(case, file)
                     or refuse_several_files(case)
                     or lack
-                    or refuse_capture(provider, point.io, case.callers)
+                    or refuse_capture(provider, point.io, case.concurrency, case.sessions)
                     or refuse_session(provider, point.session)
                 )
                 refused = feed if isinstance(feed, Failure) else fixing_refusal(case)

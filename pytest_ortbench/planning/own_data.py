@@ -170,8 +170,8 @@ def own_data(
             place="--ort-preprocess",
             hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/"
             if path is None
-            else "To feed what it contains, leave --ort-preprocess out. To prepare photos, sounds "
-            "or texts, name a folder of photos or WAV files, or a text file, e.g. "
+            else f"To feed {str(path)!r} as it is, leave --ort-preprocess out. To prepare photos, "
+            "sounds or texts, name a folder of photos or WAV files, or a text file, e.g. "
             "--ort-inputs=photos/",
         )
     return None
@@ -194,11 +194,14 @@ def refuse_unlabelled(folder: Path, path: Path | None, labels: Path | None) -> N
             f"the {'lines of the file' if is_text else 'files of the folder'} {str(folder)!r} have "
             "no labels",
             place=BOXES_PLACE,
-            hint="Add --ort-labels=labels.txt, a file with one label per line, in the order of the "
-            "texts"
-            if is_text
-            else "Add --ort-labels=labels.csv, a CSV file with a file name and its label on each "
-            "line",
+            hint=(
+                "Write one label per line, in the order of the texts, into a file labels.txt, and "
+                "add --ort-labels=labels.txt"
+                if is_text
+                else "Write a file name and its label on each line of a file labels.csv, and add "
+                "--ort-labels=labels.csv"
+            )
+            + f". To measure without labels, write --ort-inputs={folder} in place of {BOXES_PLACE}",
         )
     if path != folder:
         raise UsageError(
@@ -375,7 +378,9 @@ def _examples(data: OwnData) -> list[Example]:
         ]
         if not found:
             raise UsageError(
-                f"{str(data.path)!r} has no text", place=PLACE, hint="Write one example per line"
+                f"{str(data.path)!r} has no text",
+                place=data.place,
+                hint="Write one example per line",
             )
         return found
     return [

@@ -219,7 +219,9 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
             f"{planned.case.model.path} is not the file that was measured: its SHA-256 is "
             f"{here[:12]}…, but that of the measured file is {stored.model.digest[:12]!r}…",
             place=stored.case_id,
-            hint="Name the file that was measured: --model=FILE",
+            hint="If the file was changed on purpose, add --model="
+            f"{shlex.quote(planned.case.model.path)}. If not, name the file that was measured: "
+            "--model=FILE",
         )
     return PlannedAgain(planned=planned, notes=tuple(_differences(stored, planned.case)))
 

@@ -110,8 +110,9 @@ def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
                 "qnn.backend_path and qnn.backend_type both choose the backend, but only one of "
                 "them can be set",
                 place=PLACE,
-                hint=f"To choose it by name, keep only qnn.backend_type={both['backend_type']}. To "
-                f"load the library, keep only qnn.backend_path={both['backend_path']}",
+                hint="To choose the backend by name, keep only "
+                f"qnn.backend_type={both['backend_type']}. To choose it by its library, keep only "
+                f"qnn.backend_path={both['backend_path']}",
             )
         name = next(name for name in ("backend_type", "backend_path") if name in options)
         raise UsageError(
@@ -142,7 +143,9 @@ def with_options_of_links(provider: Provider, options: Mapping[str, Mapping[str,
     return provider.of_links(changed)
 
 
-def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | None:
+def refuse_capture(
+    provider: Provider, io: str, concurrency: int = 1, sessions: int = 1
+) -> Failure | None:
     """Say why a recorded graph can't be replayed so, ``None`` where it can be.
 
     The graph holds addresses, so that inputs and outputs must stay where they are. And ONNX Runtime
@@ -152,7 +155,8 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
     Args:
         provider: With its options.
         io: How inputs get there.
-        callers: Inferences in flight at a time, over all sessions.
+        concurrency: Inferences in flight at a time, in each session.
+        sessions: Sessions side by side.
     """
     recording = next((link for link in provider.links if captures_graph(link)), None)
     if recording is None:
@@ -171,12 +175,14 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
             "from and to the host",
             f"Write --ort-io=device. To measure the copies, too, leave out {switch}",
         )
-    if callers > 1:
+    asked = {"--ort-concurrency": concurrency, "--ort-sessions": sessions}
+    by = " and ".join(name for name, count in asked.items() if count > 1)
+    if by:
+        callers = concurrency * sessions
         return _refused(
-            f"{option} works in one thread only, but this case has {callers} callers "
-            "(--ort-concurrency, --ort-sessions)",
-            f"To keep the option, write --ort-processes={callers} in place of --ort-concurrency "
-            f"and --ort-sessions. To keep the threads, leave out {switch}",
+            f"{option} works in one thread only, but this case has {callers} callers ({by})",
+            f"To keep the option, write --ort-processes={callers} in place of {by}. To keep the "
+            f"threads, leave out {switch}",
         )
     return None
 
@@ -288,7 +294,7 @@ def _as_taken(alias: str, key: str, value: str) -> str:
 
 def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> None:
     if alias == "openvino" and key == "device_type":
-        check_openvino(value, place)
+        check_openvino(value, place, f"{alias}.{key}=")
         return
     if rule == ANY:
         return

@@ -132,7 +132,9 @@ def _links_of(spec: str, place: str) -> list[str]:
             raise UsageError(
                 f"a provider is missing in the chain {spec!r}",
                 place=place,
-                hint=f"Write one provider on each side of {CHAIN}, e.g. openvino{CHAIN}cpu",
+                hint=f"Write {named}, or add the missing provider"
+                if (named := CHAIN.join(filter(None, links)))
+                else f"Write one provider on each side of {CHAIN}, e.g. openvino{CHAIN}cpu",
             )
         if word == ALL:
             raise UsageError(
@@ -397,8 +399,8 @@ def refuse_unused_options(
                 f"{alias}.{option} is an option of {alias}, but the requested "
                 f"providers are {', '.join(dict.fromkeys(split))}",
                 place=place,
-                hint=f"To measure {alias}, add it to --ort-providers. If not, leave out "
-                f"{alias}.{option}={value}",
+                hint=f"If {alias} is to be measured, add {alias} to --ort-providers. If not, "
+                f"leave out {alias}.{option}={value}",
             )
 
 

@@ -98,13 +98,14 @@ def test_what_is_no_chain_is_refused_before_a_runtime_is_asked(spec: str) -> Non
     ("spec", "hint"),
     [
         ("cpu~cpu", "Write cpu"),
+        ("cuda~~cpu", "Write cuda~cpu, or add the missing provider"),
         (
             "cuda:0~cuda:1~cpu",
             "Write cuda:0~cpu. To measure each by itself, write cuda:0,cuda:1,cpu",
         ),
     ],
 )
-def test_a_chain_that_has_a_provider_twice_is_written_with_it_once(spec: str, hint: str) -> None:
+def test_a_chain_that_can_not_be_is_written_as_it_can(spec: str, hint: str) -> None:
     with refused(UsageError, repr(spec)) as raised:
         check_specs([spec])
     assert raised.value.hint == hint

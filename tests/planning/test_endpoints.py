@@ -106,6 +106,59 @@ def test_an_address_without_its_scheme_is_completed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:8000/v2/models/det", URL),
+        ("127.0.0.1:8000/v2/models/det/", URL),
+        (f"{URL}/", URL),
+        ("http://127.0.0.1:8000/v2/models/a/b/infer", URL.replace("det", "a-b")),
+        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1/completions"),
+        ("localhost:8000/v1/chat/completions", "http://localhost:8000/v1/completions"),
+        ("custom:own.py", "custom:own.py:FUNCTION"),
+    ],
+)
+def test_an_address_that_is_nearly_right_is_completed(url: str, expected: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_address(url, place="")
+    assert caught.value.hint.endswith(f" {expected}")
+    assert parse_address(expected, place="").url == expected
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.7:8000/", "10.0.0.7:8000"])
+def test_forms_of_an_address_have_the_host_that_was_written(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_address(url, place="")
+    assert " http://10.0.0.7:8000/v2/models/NAME/infer " in caught.value.hint
+    assert "http://127.0.0.1:0/" not in _refused("http://127.0.0.1:0/").hint
+
+
+def _refused(url: str) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        parse_address(url, place="")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("device", "left_out"), [("", False), ("json", True)], ids=["plain", "encoded"]
+)
+def test_all_options_of_an_endpoint_are_named_that_another_precision_needs_gone(
+    device: str, left_out: bool
+) -> None:
+    case = make_case()
+    case = replace(
+        case,
+        variant=replace(case.variant, precision="fp16", recipe={}),
+        provider=replace(parse_provider("endpoint"), options={"url": URL}, device=device),
+    )
+    refusal = provider_refusal(case)
+    assert refusal is not None
+    assert "--ort-precisions" in refusal.hint
+    assert "--ort-providers=cpu" in refusal.hint
+    assert "--ort-endpoint" in refusal.hint
+    assert ("--ort-endpoint-encoding" in refusal.hint) == left_out
+
+
+@pytest.mark.parametrize(
     ("knobs", "option"),
     [({}, "--ort-session-option=intra_op_num_threads"), ({"threads": "1"}, "--ort-threads")],
 )

@@ -116,6 +116,24 @@ def test_a_decoder_whose_every_token_ends_a_text_writes_none() -> None:
     assert seen(plan(nearly, WITH)) == [("session", "")]
 
 
+@pytest.mark.parametrize(
+    ("depth", "prompt", "told", "step"),
+    [
+        (0, 600, "600 prompt tokens and 32 new tokens (default)", "--ort-prompt-tokens=480"),
+        (500, 16, "500 earlier tokens, 16 prompt tokens and 32", "--ort-depth=464"),
+        (512, 512, "512 prompt tokens", "--ort-depth and --ort-prompt-tokens and"),
+    ],
+)
+def test_a_request_that_is_longer_than_the_context_says_what_fits(
+    depth: int, prompt: int, told: str, step: str
+) -> None:
+    short = replace(ALONE, decoder=replace(ALONE.decoder, context=512))
+    (entry,) = plan(short, WITH, depth=depth, prompt=prompt).entries
+    assert entry.refusal is not None
+    assert told in entry.refusal.message
+    assert step in entry.refusal.hint
+
+
 def test_genai_reads_no_prompt_behind_others_of_several_sequences() -> None:
     made = plan(MODEL, WITH, batch=2, depth=32)
     assert seen(made) == [("genai", "unsupported"), ("session", "")]

@@ -366,7 +366,7 @@ def test_a_file_of_boxes_is_no_list_of_labels(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text("{}")
     with pytest.raises(UsageError) as caught:
         read_labels(tmp_path / "labels.json", ["a.jpg"], tmp_path)
-    assert "--ort-dataset=coco:labels.json" in caught.value.hint
+    assert f"--ort-dataset=coco:{tmp_path / 'labels.json'} " in caught.value.hint
 
 
 class TestAudio:

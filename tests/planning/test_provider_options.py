@@ -63,7 +63,8 @@ def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
         ("qnn", {"htp_performance_mode": "bursty"}, "Did you mean 'burst'?"),
         ("qnn", {"backend_type": "saver"}, "'saver' is not a value of qnn.backend_type"),
         ("openvino", {"device_type": "FOO"}, "'FOO' is neither a device of OpenVINO"),
-        ("openvino", {"device_type": "CPU_FP32"}, "is the old way to name an OpenVINO device"),
+        ("openvino", {"device_type": "CPU_FP32"}, "Write openvino.device_type=CPU in place"),
+        ("openvino", {"device_type": "CPU,GPU"}, "openvino.device_type=HETERO:CPU,GPU"),
         ("openvino", {"precision": "FP64"}, "'FP64' is not a value of openvino.precision"),
         (
             "acme",
@@ -173,6 +174,12 @@ def test_a_recorded_graph_has_one_caller() -> None:
     assert " 4 callers" in failure.message
     assert "--ort-processes=4" in failure.hint
     assert "--ort-provider-option=cuda.enable_cuda_graph=1" in failure.hint
+    assert "--ort-sessions" not in failure.hint
+    both = refuse_capture(cuda(enable_cuda_graph="1"), "device", 2, 3)
+    assert both is not None
+    assert "--ort-processes=6" in both.hint
+    assert "--ort-concurrency" in both.hint
+    assert "--ort-sessions" in both.hint
     # First what one caller would be refused for, too.
     failure = refuse_capture(cuda(enable_cuda_graph="1"), "end-to-end", 4)
     assert failure is not None
