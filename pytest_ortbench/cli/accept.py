@@ -166,8 +166,9 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
                     f"the run {run.run_id} was not compared with a baseline, so it does not say "
                     "what got worse",
                     place="accept",
-                    hint="To compare a run, add --ort-against=git:main or --ort-baseline=RUN to "
-                    f"pytest, and accept what that run finds. {in_advance}",
+                    hint="To find what got worse, run pytest again with --ort-against=git:main, "
+                    "which compares with the branch main, or with --ort-baseline=RUN, where RUN is "
+                    f"an older run. Then accept what the new run finds. {in_advance}",
                 )
             raise UsageError(
                 f"the gate found nothing worse for {asked.case!r} in the run {run.run_id}, so "

@@ -74,6 +74,7 @@ def _form_of(output: Path | None) -> str:
         raise UsageError(
             f"a badge can't be written as {output.suffix or 'a file without a suffix'}",
             place=f"--output={output}",
-            hint="Name a file that ends in .svg or .json. To keep this name, add --format=svg",
+            hint="Name a file that ends in .svg or .json. To write SVG under this name, add "
+            "--format=svg",
         )
     return form

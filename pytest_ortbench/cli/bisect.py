@@ -90,10 +90,13 @@ def _specs(text: str) -> Sequence[str]:
     """
     specs = expand_range(text, place=_PLACE) or split_list((text,), place=_PLACE)
     if len(specs) < 2:
+        older = "onnxruntime==1.20.1" if text == "current" else text
         raise UsageError(
             f"{text!r} names one runtime, but a bisection needs two or more",
             place=_PLACE,
-            hint="Write a range of versions, e.g. --runtimes=onnxruntime==1.20.1..1.32.0",
+            hint="Write the older runtime, then the newer one, e.g. "
+            f"{in_shell([f'{_PLACE}={older},current'])}, or a range of versions, e.g. "
+            "--runtimes=onnxruntime==1.20.1..1.32.0",
         )
     return specs
 
@@ -108,8 +111,8 @@ def _chosen(session: Session, specs: Sequence[str]) -> tuple[Runtime, ...]:
             "a bisection needs two runtimes that start, but "
             + (f"only {usable[0].label!r} starts" if usable else "none of them starts"),
             place=_PLACE,
-            hint="The notes above say why a runtime does not start. Mend that, or name other "
-            "versions, e.g. --runtimes=onnxruntime==1.20.1..1.32.0",
+            hint="The notes above say why a runtime does not start. Correct the cause, or name "
+            "other versions, e.g. --runtimes=onnxruntime==1.20.1..1.32.0",
         )
     return usable
 

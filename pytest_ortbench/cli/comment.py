@@ -102,7 +102,7 @@ def first_line_of(key: str) -> str:
         raise UsageError(
             f"{key!r} can't be a key: a key has only the letters a to z and A to Z, digits and '-'",
             place="--key",
-            hint="Write e.g. --key=linux",
+            hint=f"Write e.g. --key={'-'.join(re.findall('[A-Za-z0-9]+', key)) or 'linux'}",
         )
     return f"<!-- pytest-ortbench {key} -->" if key else "<!-- pytest-ortbench -->"
 

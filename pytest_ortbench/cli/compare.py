@@ -30,7 +30,7 @@ from pytest_ortbench.cli.terminal import (
     write,
 )
 from pytest_ortbench.core.command_line import in_shell
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, why_unreadable
 from pytest_ortbench.core.units import counted, parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.entrants import called_as_priced
@@ -86,16 +86,15 @@ _ENDINGS = {".pdf": "pdf", ".html": "html", ".htm": "html", ".md": "md", ".csv":
 MOST_RUNS = 50
 
 #: The next step where prices are missing.
-_ADD_PRICES = (
-    "Add --machines=machines.toml. In that file, write two lines for each machine, e.g. for the "
-    "host desk: [machines.desk] and price_per_hour = 0.4"
-)
+_LINES = """write two lines for each machine, e.g. for the host desk: [machines.desk] and \
+price_per_hour = 0.4"""
+_ADD_PRICES = f"Add --machines=machines.toml. In that file, {_LINES}"
 
 #: What machines cost for which load.
 _COST_OPTIONS = (
     click.option(
         "--machines",
-        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        type=click.Path(path_type=Path, dir_okay=False),
         help="Table of machines with their prices (TOML): adds what each costs.",
     ),
     click.option(
@@ -366,12 +365,12 @@ def terms_of(
     try:
         text = machines.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise UsageError(
-            f"{str(machines)!r} can't be read: {reason}",
-            place="--machines",
-            hint="Name a TOML file that you can read",
-        ) from error
+        fault, step = "is not text in UTF-8", "Save the file as UTF-8"
+        if isinstance(error, OSError):
+            fault, step = why_unreadable(error)
+        if isinstance(error, FileNotFoundError):
+            step = f"If the path is wrong, correct it. To make the file, {_LINES}"
+        raise UsageError(f"{str(machines)!r} {fault}", place="--machines", hint=step) from error
     terms = parse_machines(text, str(machines))
     if mix is not None:
         parts = parse_mix(mix, "--mix")

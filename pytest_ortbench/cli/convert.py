@@ -56,10 +56,11 @@ def command(source: str, output: Path, runtimes: str, exporter: tuple[str, ...])
     inputs, or a file or folder of a framework's own. It is a program, and is run.
     """
     if not is_onnx_file(output):
+        example = output / "model.onnx" if output.is_dir() else output.with_suffix(".onnx")
         raise UsageError(
             f"an ONNX file can't be written as {output.suffix or 'a file without a suffix'}",
             place=f"--output={output}",
-            hint="Name a file that ends in .onnx",
+            hint=f"Name a file that ends in .onnx, e.g. --output={example}",
         )
     with Session(Path.cwd(), notify=step, runtimes=runtimes.split(",")) as session:
         settings = parse_exporter(exporter, place="--exporter")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from pytest_ortbench.core.command_line import in_shell
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun, new_tag
 from pytest_ortbench.fleet.hosts.records import RECORDS, read_record
 
@@ -16,51 +15,104 @@ _Kept = TypeVar("_Kept", FleetRun, ShardedRun)
 
 #: Folder of such runs below the results; each has one of its tag.
 FOLDER = "fleet"
-_TAG = re.compile(r"[0-9A-Za-z-]+\Z")
+#: The step where nothing says what is measured.
+_AT_THE_END = "Add the arguments of pytest at the end, after --, e.g. -- tests --ort-providers=all"
+_RESULTS = "--ort-results"
 #: Options of pytest that say where results lie, and what stands for them: on other machines, we do.
 _INSTEAD = {
-    "--ort-results": "To choose the folder on this machine, write --results=DIR before the --",
+    _RESULTS: "To choose the folder on this machine, write --results={value} before the --",
     "--ort-resume": "To continue an earlier run of these machines, write --resume=latest before "
     "the --",
 }
 
 
-def _earlier(kind: type[_Kept], tag: str, parent: Path, command: str) -> _Kept:
+def _tag_of(named: str, parent: Path) -> str:
+    """Return the tag of an earlier run that is named by a path in its folder, else the name.
+
+    Args:
+        named: As the user wrote it.
+        parent: The folder of all runs.
+
+    Raises:
+        UsageError: if the folder is in other results.
+    """
+    path = Path(named).absolute()
+    for folder in (path, *path.parents) if len(Path(named).parts) > 1 else ():
+        if folder.parent.resolve() == parent.resolve():
+            return folder.name
+        if any((folder / record).is_file() for record in RECORDS.values()):
+            results = in_shell([f"--results={folder.parent.parent}"])
+            raise UsageError(
+                f"{named!r} is not in the results folder {str(parent.parent)!r}",
+                place="--resume",
+                hint=f"Write --resume={folder.name} {results}",
+            )
+    return named
+
+
+def _earlier(kind: type[_Kept], named: str, parent: Path, command: str, start_new: str) -> _Kept:
     """Return the record of an earlier run, which is called by the name of its folder.
 
     Args:
         kind: Of the record.
-        tag: The name, or ``latest``.
+        named: The name, a path in the folder of the run, or ``latest``.
         parent: The folder of all of them.
         command: The command that makes such runs.
+        start_new: The step that starts a new run instead.
 
     Raises:
         UsageError: if there is none, or it sent nothing to any machine.
     """
-    if tag != "latest" and not _TAG.match(tag):
-        raise UsageError(
-            f"{tag!r} can't be the name of an earlier run, which has only letters, digits and '-'",
-            place="--resume",
-            hint=f"Write --resume=latest, or name a folder in {parent}",
-        )
-    tags = [tag] if tag != "latest" else [path.name for path in sorted(parent.glob("*"))[::-1]]
+    tags = [path.parent.name for path in sorted(parent.glob(f"*/{RECORDS[kind]}"))[::-1]]
+    if named != "latest":
+        tag = _tag_of(named, parent)
+        if tags and tag not in tags:
+            raise UsageError(
+                f"the folder {str(parent)!r} contains no run {tag!r} of 'ortbench {command}'",
+                place="--resume",
+                hint=did_you_mean(tag, tags, start_new),
+            )
+        tags = [tag] if tags else []
     for name in tags:
-        folder = parent / name
+        earlier = read_record(parent / name, kind)
         # Documents that were collected out of a folder have a record, too, without arguments.
-        if tag == "latest" and not (folder / RECORDS[kind]).exists():
-            continue
-        earlier = read_record(folder, kind)
         if earlier.arguments:
             return replace(earlier, tag=name)
+    if tags and named != "latest":
+        raise UsageError(
+            f"the run {tags[0]!r} was made by 'ortbench fleet collect', which measures nothing, so "
+            "it can't be continued",
+            place="--resume",
+            hint=f"To continue the newest run that measured, write --resume=latest. {start_new}",
+        )
     raise UsageError(
-        f"the folder {str(parent)!r} contains no earlier run of 'ortbench {command}'"
-        if tag == "latest"
-        else f"the run {tag!r} was made by 'ortbench fleet collect', which measures nothing, so it "
-        "can't be continued",
+        f"the folder {str(parent)!r} contains no earlier run of 'ortbench {command}'",
         place="--resume",
-        hint="To start a new run, leave --resume out. If the run to continue is in another "
-        "results folder, name that folder with --results=DIR",
+        hint=f"{start_new}. If the run to continue is in another results folder, name that folder "
+        "with --results=DIR",
     )
+
+
+def _refuse_own_place(arguments: tuple[str, ...], place: str) -> None:
+    """Refuse arguments of pytest that say where results lie.
+
+    Raises:
+        UsageError: for the first.
+    """
+    for number, argument in enumerate(arguments):
+        option, _, value = argument.partition("=")
+        if option not in _INSTEAD:
+            continue
+        written = [argument]
+        if argument == _RESULTS:
+            written += arguments[number + 1 : number + 2]
+            value = "".join(written[1:])
+        shown, folder = in_shell(written), in_shell([value]) if value else "DIR"
+        raise UsageError(
+            f"'{shown}' can't be passed on, since each machine is given its own folder of results",
+            place=place,
+            hint=f"Leave '{shown}' out. {_INSTEAD[option].format(value=folder)}",
+        )
 
 
 def new_or_earlier(
@@ -70,7 +122,7 @@ def new_or_earlier(
 
     Args:
         kind: Of the record.
-        resume: Tag of the earlier run, or ``latest``; ``None`` for a new one.
+        resume: Tag or folder of the earlier run, or ``latest``; ``None`` for a new one.
         arguments: Arguments of pytest; those of the earlier run, where there are none.
         results: The results folder.
         place: The command.
@@ -79,24 +131,19 @@ def new_or_earlier(
         UsageError: if a new run has no arguments, an earlier one other arguments, there is none, or
             an argument says where results lie.
     """
-    for argument in arguments:
-        option = argument.partition("=")[0]
-        if option in _INSTEAD:
-            raise UsageError(
-                f"{argument!r} can't be passed on, since each machine is given its own folder of "
-                "results",
-                place=place,
-                hint=f"Leave {argument!r} out. {_INSTEAD[option]}",
-            )
+    _refuse_own_place(arguments, place)
     if not resume:
         if not arguments:
             raise UsageError(
                 "the arguments of pytest are missing, so the machines have nothing to measure",
                 place=place,
-                hint="Add the arguments of pytest after --, e.g. '-- tests --ort-providers=all'",
+                hint=_AT_THE_END,
             )
         return kind(tag=new_tag(), arguments=arguments)
-    earlier = _earlier(kind, resume, results / FOLDER, place)
+    start_new = "To start a new run, leave --resume out"
+    if not arguments:
+        start_new += f", and {_AT_THE_END[0].lower()}{_AT_THE_END[1:]}"
+    earlier = _earlier(kind, resume, results / FOLDER, place, start_new)
     if arguments and arguments != earlier.arguments:
         raise UsageError(
             f"the run {earlier.tag} had the arguments '{in_shell(earlier.arguments)}', not "

@@ -123,12 +123,14 @@ def _certificates(ca: str | None, cert: str | None, key: str | None) -> Certific
         return Certificates(ca=ca, cert=cert, key=key)
     given = {"--tls-ca": ca, "--tls-cert": cert, "--tls-key": key}
     missing = [option for option, file in given.items() if not file]
-    if len(missing) < len(given):
+    named = [option for option, file in given.items() if file]
+    if named:
         raise UsageError(
             f"TLS needs three files, but {' and '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} not given",
             place="fleet shard",
-            hint=f"For TLS, add {' and '.join(missing)}. To do without TLS, leave all three out",
+            hint=f"For TLS, add {' and '.join(f'{option}=FILE' for option in missing)}. To do "
+            f"without TLS, leave {' and '.join(named)} out",
         )
     return None
 

@@ -153,7 +153,8 @@ def command(
         )
     if len(runs) != 2:
         raise UsageError(
-            f"a gate compares two runs, but {len(runs)} {'is' if len(runs) == 1 else 'are'} named",
+            f"a gate compares two runs, but {len(runs) or 'none'} "
+            f"{'is' if len(runs) < 2 else 'are'} named",
             place="gate",
             hint="Write the older run, then the newer one, e.g. 'ortbench gate old/run.json "
             "new/run.json'",

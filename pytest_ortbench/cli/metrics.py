@@ -79,8 +79,8 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
         raise UsageError(
             f"the folder {str(results)!r} does not exist",
             place="RESULTS",
-            hint="Name the folder that pytest writes its runs to, e.g. 'ortbench metrics results'. "
-            "If there is none yet, run e.g. 'pytest MODEL.onnx' first",
+            hint="If pytest wrote its runs to another folder, run 'ortbench metrics FOLDER' with "
+            "its path. If there is no run yet, run e.g. 'pytest MODEL.onnx' first",
         )
     from prometheus_client import start_http_server
 

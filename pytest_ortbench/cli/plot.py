@@ -61,13 +61,14 @@ def command(
         raise UsageError(
             "both options are given, but a figure shows one latency limit",
             place="--slo, --p99",
-            hint="Leave one of them out",
+            hint="Leave --slo or --p99 out",
         )
     if len(runs) > 1 and (slo is not None or p99 is not None):
+        option = "--slo" if p99 is None else "--p99"
         raise UsageError(
             "a latency limit is drawn in the figures of one run, not in those of a comparison",
-            place="--slo" if p99 is None else "--p99",
-            hint="To draw the limit, name one RUN. To compare runs, leave the option out",
+            place=option,
+            hint=f"To draw the limit, name one RUN. To compare runs, leave {option} out",
         )
     limit = _limit("latency_p99", "--p99", p99) or _limit("latency_p50", "--slo", slo)
 

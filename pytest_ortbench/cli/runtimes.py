@@ -105,7 +105,7 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
     for label in labels:
         if label not in names:
             raise UsageError(
-                f"{label!r} is not an environment that ortbench made, so it does not remove it"
+                f"ortbench did not make {label!r}, and removes only environments that it made"
                 if label == "current" or label in configured_runtimes(Path.cwd())
                 else f"the environment {label!r} does not exist",
                 place="LABEL",

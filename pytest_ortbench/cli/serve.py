@@ -208,6 +208,11 @@ def _prepared(session: Session, request: PlanRequest) -> Case:
                 "--provider",
                 f"Name one provider, e.g. --provider={cases[0].provider.label}",
             )
+        elif len({case.variant.precision for case in cases}) > 1:
+            place, hint = (
+                "--precision",
+                f"Name one precision, e.g. --precision={cases[0].variant.precision}",
+            )
         raise UsageError(
             f"{request.models[0]!r} gives {len(cases)} cases, but a service runs one",
             place=place,

@@ -129,8 +129,8 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     if broken:
         return conversion_failure(
             f"{base} can't be made, since the weight {broken!r} of the model contains NaN",
-            "Export the model again without NaN in its weights. To measure this file as it is, "
-            f"{without_precision(conversion.recipe, 'leave')}",
+            "Correct this weight where the model is made, and write the file again. To measure "
+            f"the file as it is, {without_precision(conversion.recipe, 'leave')}",
         )
     said = class_and_line(error)
     node = _named_node(said, conversion)
@@ -280,7 +280,8 @@ def _missing(error: ImportError, base: str) -> Failure:
     if isinstance(error, ModuleNotFoundError) and name:
         message = f"{base} needs the package {name}, which is not installed"
     else:
-        message = f"{base} needs a package that can't be imported. {says('Python', str(error))}"
+        needed = f"the package {name}, which" if name else "a package that"
+        message = f"{base} needs {needed} can't be imported. {says('Python', str(error))}"
     return conversion_failure(
         message, supply_step(error, step, name) if name else "", kind="unavailable"
     )

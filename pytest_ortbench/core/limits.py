@@ -105,11 +105,11 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
     name = match["metric"]
     metric = metrics.get(name)
     if metric is None and name in SIDE_METRICS:
-        example = "40 dB" if SIDE_METRICS[name].unit == "dB" else "99 %"
         raise UsageError(
             f"{name!r} in {text!r} compares two versions of a model, but a limit is about one",
             place=place,
-            hint=f"Write e.g. --ort-gate='{name}:>={example}' and --ort-against=git:main instead",
+            hint=f"Write --ort-gate='{name}:>={match['value'].strip()}' and "
+            "--ort-against=git:main instead",
         )
     if metric is None:
         raise UsageError(

@@ -135,7 +135,8 @@ def read_label_file(written: OptionText) -> Path:
             if path.is_dir()
             else f"the file {str(path)!r} does not exist",
             place=written.place,
-            hint="Name a CSV file that has a file name and its label on each line, e.g. cat.jpg,3",
+            hint=f"{'Name' if path.is_dir() else 'Correct the path. It must be that of'} a CSV "
+            "file that has a file name and its label on each line, e.g. cat.jpg,3",
         )
     return path
 

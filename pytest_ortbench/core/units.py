@@ -111,7 +111,8 @@ def parse_duration(text: str, *, place: str, may_be_zero: bool = False) -> float
     Raises:
         UsageError: if there is no number, no unit, another unit than of time, or nothing above 0.
     """
-    hint = f"Write e.g. 50ms. Units are {', '.join(FACTORS['s'])}"
+    known = ", ".join(filter(None, FACTORS["s"]))
+    hint = f"Write e.g. 50ms. Units are {known}"
     match = _NUMBER.match(text)
     if match is None:
         raise UsageError(f"{text!r} is not a time", place=place, hint=hint)
@@ -126,9 +127,9 @@ def parse_duration(text: str, *, place: str, may_be_zero: bool = False) -> float
         )
     if written not in FACTORS["s"]:
         raise UsageError(
-            f"{text!r} has the unit {written!r}, which is not a unit of time",
+            f"{text!r} has the unit {written!r}, but only {known} are known",
             place=place,
-            hint=hint,
+            hint=f"Write e.g. {number}ms",
         )
     return value
 

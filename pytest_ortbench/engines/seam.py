@@ -108,9 +108,9 @@ class EngineTask:
         if self.source is None:
             raise EngineRefusal(
                 "the model was given as an ONNX file, which a framework does not run",
-                hint="To measure the framework, name the code that makes the model, e.g. "
-                "--ort-models=net.py:build. If you have the ONNX file only, leave the framework "
-                "out of --ort-providers",
+                hint="To measure the framework, name the code that makes the model instead of "
+                "the ONNX file, e.g. --ort-models=net.py:build. If you have the ONNX file only, "
+                "leave the framework out of --ort-providers",
             )
         return self.source
 

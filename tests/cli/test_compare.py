@@ -212,6 +212,17 @@ def test_a_target_needs_both_numbers_and_prices(tool, store, tmp_path):
     assert "'MB'" in wrong.error.message
 
 
+def test_a_table_of_machines_that_can_not_be_read_is_one_line(tool, store, tmp_path):
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+    steps = []
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9")
+    for name in ("none.toml", "latin.toml"):
+        ended = tool("compare", *runs, f"--machines={name}")
+        assert (ended.code, ended.error.place) == (2, "--machines")
+        steps.append(ended.error.hint)
+    assert ["price_per_hour" in step for step in steps] == [True, False]
+
+
 def test_what_is_wrong_is_one_line(tool, store):
     path = store(of("desk", 1.0))
     for arguments, words in (

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.cli.fleet_folder import FOLDER, new_or_earlier
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.fleet.hosts.facts import FleetRun
+from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun
 from pytest_ortbench.fleet.hosts.records import write_record
 
 SENT, COLLECTED = "20260101T000000Z-a", "20260102T000000Z-b"
@@ -50,8 +51,43 @@ def test_what_can_not_be_gone_on_with_is_refused(
     assert (refused.value.place, bool(refused.value.hint)) == (place, True)
 
 
+@pytest.mark.parametrize("inside", ["", "fleet.json", "board"])
+def test_a_path_of_the_run_names_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    for written in (results / FOLDER / SENT / inside, Path(FOLDER, SENT, inside)):
+        monkeypatch.chdir(results)
+        run = new_or_earlier(FleetRun, str(written), (), results, place="fleet run")
+        assert run.tag == SENT
+
+
+def test_a_run_of_other_results_is_named_with_their_folder(results: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        new_or_earlier(
+            FleetRun, f"{results / FOLDER / SENT}/", (), results / "empty", place="fleet run"
+        )
+    assert f"--resume={SENT} --results={results}" in refused.value.hint
+
+
+def test_a_wrong_tag_gets_the_nearest_and_that_of_another_command_none(results: Path) -> None:
+    write_record(ShardedRun(tag="x-c", arguments=("x",)), results / FOLDER / "x-c")
+    with pytest.raises(UsageError, match=SENT):
+        new_or_earlier(FleetRun, SENT[:-1], (), results, place="fleet run")
+    with pytest.raises(UsageError) as refused:
+        new_or_earlier(FleetRun, "x-c", (), results, place="fleet run")
+    assert refused.value.place == "--resume"
+
+
+def test_a_folder_for_results_is_left_out_with_its_option(results: Path) -> None:
+    for arguments in (("--ort-results", "a b", "x"), ("--ort-results=a b", "x")):
+        with pytest.raises(UsageError) as refused:
+            new_or_earlier(FleetRun, None, arguments, results, place="fleet run")
+        assert "a b" in str(refused.value)
+        assert in_shell(["a b"]) in refused.value.hint
+
+
 def test_the_option_that_stands_for_one_of_pytest_is_named(results: Path) -> None:
-    for option, own in (("--ort-results=x", "--results=DIR"), ("--ort-resume", "--resume=latest")):
+    for option, own in (("--ort-results=x", "--results=x"), ("--ort-resume", "--resume=latest")):
         with pytest.raises(UsageError) as refused:
             new_or_earlier(FleetRun, None, (option,), results, place="fleet run")
         assert own in refused.value.hint

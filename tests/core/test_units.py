@@ -124,7 +124,10 @@ def test_a_duration_is_read_in_seconds(text: str, seconds: float) -> None:
         ("0.5", "'0.5' has no unit. Write 0.5ms or 0.5s"),
         ("abc", "'abc' is not a time. Write e.g. 50ms"),
         ("", "'' is not a time. Write e.g. 50ms"),
-        ("5MB", "'5MB' has the unit 'MB', which is not a unit of time. Write e.g. 50ms"),
+        (
+            "5MB",
+            "'5MB' has the unit 'MB', but only ns, us, µs, ms, s, min are known. Write e.g. 5ms",
+        ),
         ("0ms", "'0ms' is not a time above 0. Write e.g. 50ms"),
         ("-5ms", "'-5ms' is not a time above 0. Write e.g. 50ms"),
         ("1e999s", "'1e999s' is not a time above 0. Write e.g. 50ms"),

@@ -177,6 +177,24 @@ class _Node:
     op_type = "Clip"
 
 
+@pytest.mark.parametrize(
+    ("platforms", "device", "named"),
+    [
+        ("", "", "=jax:cpu"),
+        ("", "gpu", "=jax:cpu"),
+        ("", "gpu", "on gpu"),
+        ("cuda", "cpu", "JAX_PLATFORMS"),
+    ],
+)
+def test_a_device_that_jax_lacks_is_not_named_again(
+    monkeypatch: pytest.MonkeyPatch, platforms: str, device: str, named: str
+) -> None:
+    monkeypatch.setenv("JAX_PLATFORMS", platforms)
+    step = jax.next_step(device)
+    assert named in step
+    assert not device or f"=jax:{device}" not in step
+
+
 def test_jax_names_the_operator_at_which_its_translation_stopped() -> None:
     def translate(node: object) -> None:
         del node

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from onnx import TensorProto, helper
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.source import Source
+from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.registry import framework_of_file
-from pytest_ortbench.engines.seam import EngineTask
+from pytest_ortbench.engines.seam import EngineRefusal, EngineTask
+from pytest_ortbench.engines.tensorflow.worker import served
 from pytest_ortbench.engines.tensorflow.worker.conversion import name_dimensions
 from pytest_ortbench.engines.tensorflow.worker.files import sentence_said
 from pytest_ortbench.engines.tflite.worker import TensorFlowLite
@@ -98,3 +101,47 @@ def test_of_a_message_the_first_sentence_is_told() -> None:
     of_keras = TypeError("\n Unknown 'Net'. Full config: {'a': 1}\n")
     assert sentence_said(of_keras).endswith("'Net'\"")
     assert "ValueError" in sentence_said(ValueError())
+
+
+#: What an error of TensorFlow is compared with.
+_LIBRARY = SimpleNamespace(errors=SimpleNamespace(OpError=OSError))
+
+
+@pytest.mark.parametrize(
+    ("function", "settings"), [("", {}), ("build", {}), ("build", {"signature": "none"})]
+)
+def test_a_signature_is_chosen_where_the_user_can_choose(
+    monkeypatch: pytest.MonkeyPatch, function: str, settings: dict[str, str]
+) -> None:
+    monkeypatch.setattr(served, "imported", lambda: _LIBRARY)
+    saved = SimpleNamespace(signatures={"a": None, "b": None})
+    loaded = LoadedSource(path=Path("net"), model=saved, function=function, settings=settings)
+    with pytest.raises(EngineRefusal) as refused:
+        served.traced(loaded)
+    assert '{"signature": "a"}' in refused.value.hint
+    assert ('load("net")' in refused.value.hint) is (not function)
+
+
+@pytest.mark.parametrize(("count", "order"), [(1, False), (2, True)])
+def test_names_are_asked_for_by_their_number(
+    monkeypatch: pytest.MonkeyPatch, count: int, order: bool
+) -> None:
+    outputs = tuple(f"y{number}" for number in range(count))
+    made = served.Served(function=None, owner=None, inputs=("x",), outputs=outputs)
+    monkeypatch.setattr(served, "imported", lambda: _LIBRARY)
+    monkeypatch.setattr(served, "_of_concrete", lambda *_: made)
+    model = SimpleNamespace(structured_input_signature=())
+    loaded = LoadedSource(path=Path("net.py"), model=model, settings={"outputs": ["a", "b", "c"]})
+    with pytest.raises(EngineRefusal) as refused:
+        served.traced(loaded)
+    assert refused.value.hint.startswith(f"Write {count} ")
+    assert ("order" in refused.value.hint) is order
+
+
+def test_a_file_whose_model_has_no_inputs_is_measured_as_a_function() -> None:
+    for function in ("", "build"):
+        with pytest.raises(EngineRefusal) as refused:
+            served._of_example(
+                None, LoadedSource(path=Path("net"), model=None, function=function), batched=True
+            )
+        assert ("net.py:build" in refused.value.hint) is (not function)

@@ -81,7 +81,9 @@ def _root(folder: Path) -> Path:
         )
     if shutil.which("git") is None:
         raise UsageError(
-            "the program git, which init needs, is not in PATH", place="init", hint="Install Git"
+            "the program git, which init needs, is not in PATH",
+            place="init",
+            hint="If Git is not installed, install it. If it is, add its folder to PATH",
         )
     top = _git(folder, "rev-parse", "--show-toplevel")
     if top is None:
@@ -96,7 +98,8 @@ def _root(folder: Path) -> Path:
         raise UsageError(
             f"{str(folder)!r} is not in a Git repository",
             place="init",
-            hint=f"Run 'git init {place}' first",
+            hint="If another folder is the repository, run 'ortbench init FOLDER' with its path. "
+            f"If there is no repository yet, run 'git init {place}' first",
         )
     root = Path(top.rstrip("\n"))
     if root.resolve() != folder.resolve():

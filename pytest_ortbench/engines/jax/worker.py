@@ -18,8 +18,25 @@ from pytest_ortbench.engines.seam import (
 
 #: What the client for CPUs takes for the number of CPUs, and so of its threads.
 _CPUS = "PJRT_NPROC"
+#: Which kinds of devices JAX looks for; a variable of JAX.
+_PLATFORMS = "JAX_PLATFORMS"
 #: Name of the threads that compute operators, as the system has it.
 _POOL = "tf_XLAEigen"
+
+
+def next_step(device: str) -> str:
+    """Return the next step where JAX does not find a device.
+
+    Args:
+        device: The one that was asked for; empty for the default.
+    """
+    chosen = os.environ.get(_PLATFORMS, "")
+    if chosen:
+        return f"Unset the environment variable {_PLATFORMS}, which limits JAX to {chosen}"
+    to_cpu = "To measure on the CPU, write --ort-providers=jax:cpu"
+    if not device:
+        return to_cpu
+    return f"{to_cpu}. To measure on {device}, install JAX with support for this device"
 
 
 class Jax(Engine):
@@ -99,9 +116,7 @@ class Jax(Engine):
                 if self.task.device
                 else f"JAX finds no device. {line}",
                 kind="unavailable",
-                hint="Name another device, e.g. --ort-providers=jax:cpu"
-                if self.task.device
-                else "To measure on the CPU, write --ort-providers=jax:cpu",
+                hint=next_step(self.task.device),
             ) from error
 
     def _keep_in(self, folder: Path) -> None:

@@ -163,12 +163,15 @@ def refusal_from(text: str, task: EngineTask) -> EngineRefusal:
         return EngineRefusal(
             f"OpenVINO can't use the device {task.device or 'CPU'}. {says('It', causes[-1])}",
             kind="unavailable",
-            hint=f"To measure on the CPU, write --ort-providers={_ALIAS}:CPU. To measure on this "
-            "device, install its driver",
+            hint=f"To measure on the CPU, write --ort-providers={_ALIAS}:CPU. To measure on "
+            f"{task.device or 'CPU'}, install its driver",
         )
     hint = without_engine(_ALIAS)
     if task.options:
         named = ", ".join(f"{key}={value}" for key, value in task.options.items())
         leave = without_engine(_ALIAS, "leave")
-        hint = f"If this is about an option ({named}), correct it. If not, {leave}"
+        hint = (
+            f"If this is about an option ({named}), correct it in --ort-provider-option. If not, "
+            f"{leave}"
+        )
     return EngineRefusal(f"OpenVINO can't run the model. {says('It', causes[-1])}", hint=hint)

@@ -37,14 +37,16 @@ def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]
         raise EngineRefusal(
             f"{str(loaded.path)!r} is not a TensorFlow Lite model: it lacks the mark TFL3 at its "
             "beginning",
-            hint="Name a .tflite file, as tensorflow.lite.TFLiteConverter writes it",
+            hint="If the file was copied or downloaded, do that again. If it has another format, "
+            "name a file that tensorflow.lite.TFLiteConverter wrote",
         )
     try:
         names = names_of(data)
     except (IndexError, ValueError, struct.error) as error:
         raise EngineRefusal(
             f"the TensorFlow Lite file {str(loaded.path)!r} is truncated or damaged",
-            hint="Copy or download the file again",
+            hint="If the file was copied or downloaded, do that again. If a script made it, write "
+            "it again with tensorflow.lite.TFLiteConverter",
         ) from error
     try:
         graph = process_tf_graph(

@@ -152,7 +152,9 @@ class Endpoint(Engine):
             raise EngineRefusal(
                 f"{address.model!r} at the endpoint is not the model to measure: {another}",
                 kind="error",  # the service was asked for: nobody is to take it for left out
-                hint="To measure another service, correct --ort-endpoint. To measure this service, "
+                hint="Name the ONNX file of the model that the application of --ort-serve serves"
+                if "app" in self.task.options
+                else "To measure another service, correct --ort-endpoint. To measure this service, "
                 "name the ONNX file of the model that it serves",
             )
 

@@ -123,8 +123,8 @@ class OpenAiEndpoint(Endpoint):
             raise EngineRefusal(
                 f"the endpoint lists no model at {url}",
                 kind="unavailable",
-                hint="Have the service load a model. If it has one that it does not list, name "
-                f"it, e.g. {_OPTION}gpt2",
+                hint="If the service has loaded no model, load one. If it has a model that it "
+                f"does not list, name that model, e.g. {_OPTION}gpt2",
             )
         raise EngineRefusal(
             f"no model is named, and the endpoint has several: {some_of(names)}",

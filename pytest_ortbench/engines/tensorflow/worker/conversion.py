@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.engines.seam import EngineRefusal
+from pytest_ortbench.engines.tensorflow.worker.files import OTHER_TOOL
 
 #: The name of an open first dimension, which is the batch wherever a network is trained in batches.
 BATCH = "batch"
@@ -44,7 +45,7 @@ def write_converted(
         raise EngineRefusal(
             f"tf2onnx can't convert the {word} {', '.join(lacking)} to opset "
             f"{versions.get('', 0)} of ONNX",
-            hint=f"Replace the {word} in the model",
+            hint=f"Replace the {word} in the model. {OTHER_TOOL}",
         )
     name_dimensions(model.graph, dynamic or {})
     path.write_bytes(model.SerializeToString())

@@ -39,7 +39,8 @@ def load_saved(path: Path) -> LoadedSource:
             raise EngineRefusal(
                 f"TensorFlow can't load the folder {str(path)!r} as a SavedModel. "
                 f"{sentence_said(error)}",
-                hint="Save the model again with tensorflow.saved_model.save",
+                hint="If the folder was copied or downloaded, copy all of it again. If a script "
+                "made it, save the model again with tensorflow.saved_model.save",
             ) from error
     import keras
 
@@ -50,16 +51,14 @@ def load_saved(path: Path) -> LoadedSource:
             f"Keras can't load {str(path)!r}. {sentence_said(error)}",
             hint="Keras files are read in safe mode, without the classes of your project. If the "
             "model has Lambda layers or custom classes, measure a function that returns the model, "
-            "e.g. net.py:build. If not, save the file again",
+            "e.g. net.py:build. If not, copy or save the file again",
         ) from error
     return LoadedSource(path=path, model=model)
 
 
 #: The next step where tf2onnx can't convert something.
-OTHER_EXPORT = (
-    "Change what tf2onnx names in the model. If you can't, export the model with another tool, and "
-    "measure that ONNX file"
-)
+OTHER_TOOL = "If you can't, export the model with another tool, and measure that ONNX file"
+OTHER_EXPORT = f"Change what tf2onnx names in the model. {OTHER_TOOL}"
 
 
 def sentence_said(error: BaseException) -> str:

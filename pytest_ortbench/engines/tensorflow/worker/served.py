@@ -90,14 +90,26 @@ def _of_signature(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> S
             "signatures=f), where f is a tf.function with an input_signature",
         )
     if chosen is None:
-        raise EngineRefusal(
-            f"the SavedModel has no signature {name!r}. Its signatures are "
-            f"{', '.join(sorted(signatures))}",
-            hint="To choose one, measure a function, e.g. net.py:build, that ends with 'return "
-            "tensorflow.saved_model.load(folder), None, "
-            f'{{"signature": "{min(signatures)}"}}\'',
-        )
+        raise _no_signature(loaded, name, sorted(signatures))
     return _of_concrete(tensorflow, chosen, loaded.model, jit_compile)
+
+
+def _no_signature(loaded: LoadedSource, name: str, known: Sequence[str]) -> EngineRefusal:
+    """Return the refusal of a SavedModel without a signature, which the user may have named."""
+    setting = f'{{"{SIGNATURE}": "{known[0]}"}}'
+    if SIGNATURE in loaded.settings:
+        step = f"Write one of these in {SIGNATURE!r}, e.g. {setting}"
+    elif loaded.function:
+        step = f"To choose one, return it as the third value: 'return model, None, {setting}'"
+    else:
+        step = (
+            "To choose one, measure a function, e.g. net.py:build, that ends with 'return "
+            f'tensorflow.saved_model.load("{loaded.path.as_posix()}"), None, {setting}\''
+        )
+    return EngineRefusal(
+        f"the SavedModel has no signature {name!r}. Its signatures are {', '.join(known)}",
+        hint=step,
+    )
 
 
 def _of_concrete(tensorflow: Any, function: Any, owner: Any, jit_compile: bool) -> Served:
@@ -209,7 +221,11 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
     if loaded.example is None:
         raise EngineRefusal(
             "the model does not describe its inputs",
-            hint="Return example inputs as well: end the function with 'return model, (array,)'",
+            hint="End the function that returns the model with 'return model, (array,)', where "
+            "array is an example input"
+            if loaded.function
+            else "Measure a function, e.g. net.py:build, that loads the file and ends with 'return "
+            "model, (array,)', where array is an example input",
         )
     structure = loaded.example
     if isinstance(structure, (tuple, list)) and len(structure) == 1 and batched:
@@ -222,7 +238,7 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
         raise EngineRefusal(
             f"'names' has {counted(len(names), 'name')} ({', '.join(names)}), but there "
             f"{'is' if len(arrays) == 1 else 'are'} {counted(len(arrays), 'example input')}",
-            hint="Give each example input one name in 'names'",
+            hint=_names_to_write("names", len(arrays)),
         )
     specs = []
     for name, array in zip(names, arrays, strict=True):
@@ -230,6 +246,10 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
         shape = [None if axis in opened else size for axis, size in enumerate(array.shape)]
         specs.append(tensorflow.TensorSpec(shape, array.dtype, name=name))
     return structure, specs
+
+
+def _names_to_write(key: str, count: int) -> str:
+    return f"Write {counted(count, 'name')} in {key!r}{', in this order' if count > 1 else ''}"
 
 
 def _renamed(loaded: LoadedSource, made: Served) -> Served:
@@ -243,7 +263,7 @@ def _renamed(loaded: LoadedSource, made: Served) -> Served:
             raise EngineRefusal(
                 f"{key!r} has {counted(len(given), 'name')} ({', '.join(given)}), but the model "
                 f"has {counted(len(own), kind)} ({', '.join(own)})",
-                hint=f"Write one name for each {kind} in {key!r}, in this order",
+                hint=_names_to_write(key, len(own)),
             )
     return Served(
         function=made.function,
