@@ -96,7 +96,6 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "serving/traces.py": ("names of environment variables", frozenset({"traces_of"})),
     "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
-    "cli/fleet_folder.py": ("a word of the user", frozenset({"_earlier", "new_or_earlier"})),
     "cli/comment.py": (
         "a word of the user, comments of others",
         frozenset({"first_line_of", "_earlier"}),
