@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import wave
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -166,8 +167,8 @@ def _wave(path: Path) -> Iterator[wave.Wave_read]:
         raise UsageError(
             f"{str(path)!r} is not a WAV file{said}",
             place="--ort-inputs",
-            hint=f"Convert the file to PCM, e.g. 'ffmpeg -i {path} -c:a pcm_s16le new.wav', and "
-            "put the new file in its place",
+            hint="Put a PCM file in its place. To convert it, run: ffmpeg -i "
+            f"{shlex.quote(str(path))} -c:a pcm_s16le new.wav",
         ) from None
 
 

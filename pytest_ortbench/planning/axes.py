@@ -20,7 +20,7 @@ _LONGEST_NUMBER = 18
 #: Sizes of one range.
 _MOST_SIZES = 10_000
 _LIKE_A_SIZE = re.compile(r"\s*[-+]?\d")
-_LIKE_A_PAIR = re.compile(r"([A-Za-z_]\w*)\s*=\s*(\d+(?::\d+)*)")
+_LIKE_A_PAIR = re.compile(r"([A-Za-z_]\w*)\s*=\s*(\d+)")
 _SETTING = re.compile(r"[A-Za-z_][\w.\-]*\s*=")
 
 
@@ -230,7 +230,7 @@ def _spread(item: str, place: str) -> str:
             raise UsageError(
                 f"the range {match[0][1:]} in {item!r} ends before it starts",
                 place=place,
-                hint=f"Write {last}-{first}",
+                hint=f"Write {item[: match.start()]}:{last}-{first}{item[match.end() :]}",
             )
         if last - first >= _MOST_SIZES:
             raise UsageError(

@@ -132,6 +132,11 @@ def test_dims_without_name_or_size_are_refused(text: str) -> None:
         parse_dims(text, place=PLACE)
 
 
+def test_dims_with_an_equals_sign_keep_their_sizes() -> None:
+    with refused(UsageError, "'seq=64'", place=PLACE, hint="seq:64"):
+        parse_dims("seq=64", place=PLACE)
+
+
 @pytest.mark.parametrize("text", ["seq:1.5", "seq:-1.5", "seq:128:2x"])
 def test_dims_with_a_size_that_is_no_number_name_the_dimension(text: str) -> None:
     with refused(UsageError, "whole number", place=f"{PLACE}, dimension 'seq'"):
@@ -181,10 +186,10 @@ def test_ranges_of_dims(text: str, sizes: tuple[int, ...]) -> None:
 
 
 def test_a_range_that_runs_backwards_or_too_far_says_so() -> None:
-    with refused(UsageError, "300-1", "'seq:300-1'", place=PLACE, hint="1-300"):
+    with refused(UsageError, "300-1", "'seq:300-1'", place=PLACE, hint="seq:1-300"):
         parse_dims("seq:300-1", place=PLACE, ranges=True)
-    with refused(UsageError, "1-10001", "10001 sizes", place=PLACE):
-        parse_dims("seq:1-10001", place=PLACE, ranges=True)
+    with refused(UsageError, "1-10001", "10001 sizes", place=PLACE, hint="hw:128:512"):
+        parse_dims("hw:1-10001", place=PLACE, ranges=True)
     assert len(parse_dims("seq:1-10000", place=PLACE, ranges=True)["seq"]) == 10_000
 
 

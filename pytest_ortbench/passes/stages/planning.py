@@ -204,8 +204,14 @@ def _read(text: str, base: Path, place: str) -> StageFile:
     if path.is_dir():
         raise UsageError(f"{str(path)!r} is a folder", place=place, hint=_EXAMPLE)
     if not path.is_file():
+        file, _, function = name.rpartition(":")
         raise UsageError(
-            f"the file {str(path)!r} does not exist", place=place, hint="Correct the path"
+            f"the file {str(path)!r} does not exist",
+            place=place,
+            hint=f"Write {file}, and leave {function} out: preprocess and postprocess are found by "
+            "their names"
+            if file and (base / in_home(file)).is_file()
+            else "Correct the path",
         )
     try:
         with warnings.catch_warnings():

@@ -64,10 +64,12 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             "data.py:FUNCTION or coco:labels.json",
         )
     if suffix.partition(":")[0] == ".npz" and suffix != ".npz":
+        end = text.lower().rindex(".npz") + len(".npz")
         raise UsageError(
-            f"{text!r} has something behind the .npz file, where nothing can stand",
+            f"{text!r} has {text[end:]!r} behind the .npz file, where nothing can stand",
             place=place,
-            hint=f"Write {text[: text.lower().rindex('.npz') + 4]}",
+            hint=f"Write {text[:end]}. For labels of one of several outputs, name the array in the "
+            f"file after the output, e.g. '{_LABELS}:{text[end:].lstrip(':')}'",
         )
     if suffix not in (".npz", ".py", ".txt"):
         raise UsageError(
@@ -121,10 +123,12 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
         )
     adapter, function = _split(how)
     if not function and how.lower().endswith(".py"):
+        code = base / in_home(how)
+        known = (*(_names(code, place).functions if code.is_file() else ()), "boxes")
         raise UsageError(
             f"{how!r} does not say which function of the file reads the boxes",
             place=place,
-            hint=f"Write its name behind a colon, e.g. coco:{file}:{how}:boxes",
+            hint=f"Write its name behind a colon, e.g. coco:{file}:{how}:{known[0]}",
         )
     boxes = Boxes(form=how)
     if function:

@@ -55,6 +55,7 @@ def test_a_file_that_is_named_for_a_case_goes_before_one_for_all() -> None:
     ("text", "message"),
     [
         ("none.py", "the file '{}/none.py'"),
+        ("a.py:preprocess", "the file '{}/a.py:preprocess' does not exist. Write a.py, and leave"),
         ("det@", "'det@' names no file"),
         ("det@.", "'{}' is a folder"),
         ("bad.py", "'{}/bad.py' is not valid Python in line 2 (Python says: "),

@@ -63,8 +63,12 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
         ("text.npz", "If a script made the file, write it with numpy.savez. If it was fetched"),
         ("photos", "photos' does not exist. If it is a folder"),
         ("photos.txt", "photos.txt' does not exist"),
-        ("bare.npz:x", "'bare.npz:x' has something behind the .npz file, where nothing can stand."),
+        (
+            "bare.npz:x",
+            "'bare.npz:x' has ':x' behind the .npz file, where nothing can stand. Write",
+        ),
         ("coco:labels.json:reader.py", "e.g. coco:labels.json:reader.py:boxes"),
+        ("coco:labels.json:data.py", "e.g. coco:labels.json:data.py:first"),
         ("coco:labels.json:yolov7", "e.g. coco:labels.json:reader.py:boxes"),
         ("coco:labels.json:yolov7", "yolov8 (one output [batch, 4 + classes, n]), yolov5 (one"),
         ("bare.npz", "has no array named 'labels', only x, y. Store the labels"),

@@ -183,7 +183,8 @@ def _paths(file: str, base: Path, text: str, place: str) -> list[Path]:
             raise UsageError(
                 f"{str(path)!r} of {text!r} is a folder",
                 place=place,
-                hint=f"Name a file of metrics, e.g. {FROM}{_FILE}",
+                hint=f"Name a file of metrics, e.g. {FROM}"
+                f"{f'{file}/' if len(paths) == 1 else ''}{_FILE}",
             )
         if "\0" in file or not path.is_file():
             raise UsageError(

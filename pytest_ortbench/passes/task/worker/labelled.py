@@ -211,8 +211,8 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     ) as error:
         raise bad_data(
             f"{path} can't be read as an .npz file ({says('numpy', first_line(error))})",
-            "Write the file with numpy.savez from arrays of numbers or of text, not of Python "
-            "objects",
+            "If a script made the file, write it with numpy.savez from arrays of numbers or of "
+            "text, not of Python objects. If it was fetched or copied, do so again",
         ) from error
 
 
