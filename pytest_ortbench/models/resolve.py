@@ -262,6 +262,8 @@ class _Resolver:
         if not files:
             message = f"the folder {spec!r} contains no {ONNX} file"
             hint = "Name a model file, or a folder that contains one"
+            if any(folder.rglob(f"*{ORT}")):
+                hint = f"Name its {ORT} files with a pattern: '{spec.rstrip('/')}/**/*{ORT}'"
             raise NoModelError(message, spec=spec, place=self._place, hint=hint)
         for file in files:
             yield self._from_file(file)

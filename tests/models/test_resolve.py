@@ -339,6 +339,13 @@ def test_a_graph_that_breaks_the_analysis_is_checked_by_its_owner(
         exec(code, {})
 
 
+def test_a_folder_of_ort_files_is_named_by_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "phone").mkdir()
+    (tmp_path / "phone" / "m.ort").write_bytes(b"\x00\x00\x00\x00ORTM")
+    pattern = usage_error("phone", tmp_path).hint.split("'")[1]
+    assert names(resolve_models([pattern], root=tmp_path)) == ["phone/m.ort"]
+
+
 @pytest.mark.parametrize(
     ("spec", "step"),
     [

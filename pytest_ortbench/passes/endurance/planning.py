@@ -75,11 +75,14 @@ def refuse_idle_faults(
     _require_endurance(place, endurance_s)
     ended = [name for name in value if name in ENDINGS]
     if ended and not serve:
+        others = [name for name in value if name not in ENDINGS]
+        others = others or [name for name in FAULTS if name not in ENDINGS]
         raise UsageError(
             f"{ended[0]!r} ends the service, which is allowed only if this run starts the service",
             place=place,
-            hint="To have the run start it, add e.g. --ort-serve=app.py:app. For a service that "
-            f"others started, leave out {' and '.join(ended)}",
+            hint="To have the run start it, write e.g. --ort-serve=app.py:app in place of "
+            f"--ort-endpoint. For a service that others started, write "
+            f"--ort-endurance-faults={','.join(others)}",
         )
 
 
@@ -88,6 +91,6 @@ def _require_endurance(place: str, endurance_s: float) -> None:
         raise UsageError(
             "the option has an effect only together with --ort-endurance",
             place=place,
-            hint=f"To use it, add the number of minutes, e.g. --ort-endurance=10. If not, leave "
-            f"{place} out",
+            hint="Add the number of minutes of the load, e.g. --ort-endurance=10. If you want no "
+            f"load, leave {place} out",
         )

@@ -53,8 +53,15 @@ def test_only_a_service_endures_and_only_ones_own_is_ended() -> None:
     refuse_rate_alone(value=5.0, place=PLACE, endurance_s=60.0)
     with pytest.raises(UsageError):
         refuse_without_service(value=60.0, place=PLACE, serve="", endpoint="")
-    with pytest.raises(UsageError):
-        refuse_idle_faults(value=("slow", "kill"), place=PLACE, endurance_s=60.0, serve="")
+    # What may be done stands in the next step, also where all was asked for, or nothing of it.
+    for value, rest in (
+        (("slow", "kill"), "=slow"),
+        (tuple(FAULTS), "=malformed,oversized,slow"),
+        (("kill",), "=malformed,oversized,slow"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            refuse_idle_faults(value=value, place=PLACE, endurance_s=60.0, serve="")
+        assert refused.value.hint.endswith(rest)
     with pytest.raises(UsageError):
         refuse_idle_faults(value=("slow",), place=PLACE, endurance_s=0.0, serve="reference")
     with pytest.raises(UsageError):

@@ -419,9 +419,16 @@ def test_a_service_that_was_started_again_between_scrapes_is_refused(tmp_path: P
         resolved("from:a+b", tmp_path)
     assert error.value.hint
     # The earlier one stands first.
-    (tmp_path / "b").write_text(scrape(now_s=1400.0))
-    with pytest.raises(UsageError):
+    half = {bound: count // 2 for bound, count in BUCKETS.items()}
+    (tmp_path / "b").write_text(scrape(half, now_s=1400.0))
+    with pytest.raises(UsageError) as error:
+        resolved("from:a+b:20ms", tmp_path)
+    assert error.value.hint.endswith(": from:b+a:20ms")
+    resolved("from:b+a:20ms", tmp_path)
+    (tmp_path / "b").write_text(scrape(now_s=1500.0))
+    with pytest.raises(UsageError) as error:
         resolved("from:a+b", tmp_path)
+    assert "twice" in error.value.hint
 
 
 def test_names_of_a_file_are_shown_escaped_and_cut(read) -> None:

@@ -31,6 +31,7 @@ _MODEL_INFO = "ortbench_serve_model_info"
 _PROCESS_START = "process_start_time_seconds"
 #: How a histogram of times must end, so that nobody guesses its unit.
 _SECONDS = "_seconds"
+_BY_HAND = "If there is none, write the load by hand, e.g. server:100:20ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,8 @@ def _computed(series: Sequence[CounterSeries], place: str) -> ReportedRequests:
         raise UsageError(
             f"the stored answer of Prometheus has {len(numbers)} values, but a rate is one number",
             place=place,
-            hint="Add them up in the query: sum(rate(NAME_count[1h])) with the name of your metric",
+            hint="Add them up in the query: sum(rate(NAME_count[1h])) with the name of your metric "
+            "in place of NAME",
         )
     rate = numbers[0]
     if not (math.isfinite(rate) and rate > 0):
@@ -296,8 +298,8 @@ def _which_it_has(series: Sequence[CounterSeries], file: NamedMetrics) -> str:
     times = sorted(x for x in buckets if x.endswith(_SECONDS) and f"{x}_count" in names)
     if not times:
         return (
-            "Save the metrics of a service that has a histogram of the times of its requests. If "
-            "there is none, write the load by hand, e.g. server:100:20ms"
+            "Save the metrics of a service that has a histogram of the times of its requests. "
+            f"{_BY_HAND}"
         )
     begun = file.load.partition(":metric=")[0]
     if len(times) == 1:
@@ -335,7 +337,7 @@ def _owner(
             f"the file counts the requests of several models together ({_several(names)}), but a "
             "load is of one",
             place=place,
-            hint="Save the metrics of a service of one model",
+            hint=f"Save the metrics of a service of one model. {_BY_HAND}",
         )
     if model:
         owners = [owner for owner in owners if model in models[owner]]
@@ -343,9 +345,9 @@ def _owner(
             raise UsageError(
                 f"the file has no metrics of the model {_shown(model)}",
                 place=place,
-                hint=f"Name a model that it has: {_several(names)}"
+                hint=f"Name a model that the file has: {_several(names)}"
                 if names
-                else "Leave out model=, since the file names no model",
+                else "Leave out :model= and its value, since the file names no model",
             )
     if len(owners) == 1 and len(models[owners[0]]) <= 1:
         return owners[0]
@@ -414,7 +416,7 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
                 f"the file does not say when {_shown(entry.name)} began to count",
                 place=place,
                 hint="Save the metrics twice, some minutes apart, and name both files, the earlier "
-                "one first: from:before.txt+after.txt",
+                "one first, e.g. from:before.txt+after.txt",
             )
         return _Count(start_s, times[0], values[0])
     if any(later < earlier for earlier, later in pairwise(values)):
@@ -425,9 +427,9 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
         )
     if not all(later > earlier for earlier, later in pairwise(times)):
         raise UsageError(
-            "the second of the two files is not the later one",
+            f"the times of {_shown(entry.name)} do not ascend",
             place=place,
-            hint="Name the earlier file first: from:before.txt+after.txt",
+            hint="Save the metrics again",
         )
     return _Count(times[0], times[-1], values[-1] - values[0])
 

@@ -86,6 +86,7 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
     else:
         scrapes = [_of_text(content, where) for content in contents]
         if len(scrapes) > 1:
+            _refuse_other_order(scrapes, asked.file, text, where)
             _refuse_other_buckets(scrapes, paths, asked.metric, place)
         series = _joined(scrapes, where)
     file = NamedMetrics(where, asked.without_limit)
@@ -253,6 +254,34 @@ def _joined(scrapes: Sequence[Sequence[CounterSeries]], place: str) -> list[Coun
         points = tuple(point for entry in entries for point in entry.points)
         joined.append(CounterSeries(entries[0].name, entries[0].labels, points))
     return joined
+
+
+def _refuse_other_order(
+    scrapes: Sequence[Sequence[CounterSeries]], file: str, text: str, place: str
+) -> None:
+    """Refuse two scrapes of which the second is not the later one.
+
+    Raises:
+        UsageError: with the load as it is written with both in their order.
+    """
+    before, after = (
+        max((time_s for entry in scrape for time_s, _ in entry.points if time_s), default=None)
+        for scrape in scrapes
+    )
+    if before is None or after is None or before < after:
+        return
+    if before == after:
+        raise UsageError(
+            "both files have the metrics of the same time",
+            place=place,
+            hint="Save the metrics twice, some minutes apart",
+        )
+    first, _, second = file.partition("+")
+    raise UsageError(
+        "the second of the two files is the earlier one",
+        place=place,
+        hint=f"Write the earlier one first: {text.replace(file, f'{second}+{first}', 1)}",
+    )
 
 
 def _refuse_other_buckets(
