@@ -151,7 +151,8 @@ class ServedModel:
                     f"the input {tensor.name!r} came as {tensor.datatype}, but the model needs "
                     f"{self._datatypes[tensor.name]}",
                     place=f"{place}.datatype",
-                    hint=f"Send it as {self._datatypes[tensor.name]}",
+                    hint=f"Convert the values to {self._datatypes[tensor.name]}, and send this as "
+                    "the datatype",
                 )
             self._check_shape(tensor.name, tensor.array.shape, f"{place}.shape")
             feeds[tensor.name] = tensor.array

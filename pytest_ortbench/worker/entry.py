@@ -194,7 +194,8 @@ def files_read(loaded: LoadedSource) -> list[Path]:
             raise export_error(
                 f"{loaded.path.name}:{loaded.function} names {str(name)!r} in 'files', but the "
                 f"file {file} does not exist",
-                f"Correct the path in 'files'. It is relative to {loaded.path.parent}",
+                f"Correct the path in 'files'. A relative path there starts at "
+                f"{loaded.path.parent}",
             )
         files.append(file)
     return list(dict.fromkeys(files))

@@ -264,6 +264,11 @@ def test_tokens_before_the_prompts_of_several_sequences_are_refused(tmp_path: Pa
         (SessionConfig(graph_optimization_level="layout"), "--ort-graph-opt"),
         (SessionConfig(custom_ops=("a.so", "b.so")), "--ort-custom-ops"),
         (SessionConfig(custom_ops=("ops.py",)), "--ort-custom-ops=ops.py"),
+        (SessionConfig(custom_ops=("a.py", "b.py")), "=a.py and --ort-custom-ops=b.py out"),
+        (
+            SessionConfig(execution_mode="parallel", enable_mem_reuse=False),
+            "enable_mem_reuse and execution_mode out",
+        ),
     ],
 )
 def test_session_options_that_genai_lacks_are_refused(session: SessionConfig, option: str) -> None:

@@ -239,11 +239,12 @@ def refuse_unsupported(case: Case) -> None:
         "arena_initial_chunk_bytes": session.arena_initial_chunk_bytes,
         "execution_mode": None if session.execution_mode == "sequential" else "parallel",
     }
-    given = next((name for name, value in foreign.items() if value is not None), "")
+    given = [name for name, value in foreign.items() if value is not None]
     if given:
+        names = " and ".join(given)
         raise _refused(
-            f"{PACKAGE} does not take {given}={foreign[given]}",
-            _without(f"{given} out of --ort-session-option", given),
+            f"{PACKAGE} does not take {' and '.join(f'{name}={foreign[name]}' for name in given)}",
+            _without(f"{names} out of --ort-session-option", names),
         )
     if session.graph_optimization_level not in _LEVELS:
         raise _refused(
@@ -252,10 +253,15 @@ def refuse_unsupported(case: Case) -> None:
             "Write one of these levels with --ort-graph-opt",
         )
     if session.python_operators:
-        (first, *_) = session.python_operators
+        python = session.python_operators
+        left = " and ".join(f"--ort-custom-ops={path}" for path in python)
         raise _refused(
-            f"{PACKAGE} takes no operators that are defined in Python, but {first!r} is given",
-            _without(f"--ort-custom-ops={first} out", "these operators"),
+            f"{PACKAGE} takes no operators that are defined in Python, but these files are given: "
+            f"{', '.join(python)}"
+            if len(python) > 1
+            else f"{PACKAGE} takes no operators that are defined in Python, but {python[0]!r} is "
+            "given",
+            _without(f"{left} out", "these operators"),
         )
     if len(session.custom_ops) > 1:
         raise _refused(
