@@ -29,6 +29,7 @@ from pytest_ortbench.serving.tensor_values import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_IN_HEADER = f"write in the header {HEADER_LENGTH} how many bytes of the body are JSON"
 _LENGTH_HINT = "Write how many bytes of the body are JSON; the tensors follow behind them"
 #: Digits of a length in that header.
 _MOST_DIGITS = 12
@@ -284,8 +285,9 @@ def length_in(header: str | None) -> int | None:
 class _Blobs:
     """The bytes of binary tensors, taken from front to back."""
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, *, announced: bool) -> None:
         self._data = data
+        self._header = "" if announced else f", and {_IN_HEADER}"
 
     def take(self, size: int, place: str) -> memoryview:
         if size > len(self._data):
@@ -293,8 +295,8 @@ class _Blobs:
                 f"the tensor needs {counted(size, 'byte')}, but the body has only "
                 f"{counted(len(self._data), 'byte')} left for it",
                 place=place,
-                hint=f"If {size} is right, send all bytes of the tensor behind the JSON. If not, "
-                "correct it",
+                hint=f"If {size} is right, send all bytes of the tensor behind the JSON"
+                f"{self._header}. If not, correct it",
             )
         taken, self._data = self._data[:size], self._data[size:]
         return taken
@@ -324,7 +326,7 @@ def _parts(
         value = loads(body if size == len(body) else body[:size])
     except ValueError as error:
         raise not_json(error, header_length, HEADER_LENGTH) from error
-    return Fields(value), _Blobs(memoryview(body)[size:])
+    return Fields(value), _Blobs(memoryview(body)[size:], announced=header_length is not None)
 
 
 def _tensors(fields: Fields, key: str, blobs: _Blobs) -> tuple[WireTensor, ...]:

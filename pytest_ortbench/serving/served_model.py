@@ -98,8 +98,8 @@ class ServedModel:
         )
         if not outputs:
             raise UsageError(
-                f"no output of {name} ({', '.join(self.left_out)}) has a type that the Open "
-                "Inference Protocol has",
+                f"the Open Inference Protocol lacks the types of all outputs of {name}: "
+                f"{', '.join(self.left_out)}",
                 place="MODEL",
                 hint=f"Serve a model with an output that is {_CARRIED}",
             )

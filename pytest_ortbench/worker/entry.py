@@ -89,10 +89,10 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     needed = _needed_arguments(made)
     if needed:
         raise export_error(
-            f"{path.name}:{function} needs the arguments {', '.join(needed)}, but it is called "
-            "without arguments",
-            f"Give each of these arguments a default value in {path.name}. If {function!r} is the "
-            "wrong function, name one that needs no arguments"
+            f"{path.name}:{function} needs the {_arguments(needed)}, but it is called without "
+            "arguments",
+            f"In {path.name}, give the {_arguments(needed)} a default value. If {function!r} is "
+            "the wrong function, name one that needs no arguments"
             + (f", e.g. {fitting}" if (fitting := _fitting(path, module)) else ""),
         )
     returned = _in_export(call, path, f"{function}()", made)
@@ -116,6 +116,10 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
         path=path, function=function, model=model, example=example, settings=dict(settings or {})
     )
     return loaded, kind
+
+
+def _arguments(names: list[str]) -> str:
+    return f"argument{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 def _name_function(path: Path, module: ModuleType) -> str:

@@ -333,6 +333,14 @@ def test_a_byte_that_is_no_bool_is_told_with_its_tensor_and_not_as_a_wrong_size(
     assert re.findall(r"\d+", refused.value.message)[:2] == ["2", "255"]
 
 
+def test_bytes_that_are_not_sent_are_told_with_the_header_where_it_lacks() -> None:
+    body, length = as_bytes({"inputs": [BLOB]}, b"")
+    for header, is_told in ((None, True), (length, False)):
+        with pytest.raises(ProtocolError) as refused:
+            decode_request(body, header)
+        assert (HEADER_LENGTH in refused.value.hint) is is_told
+
+
 def test_the_size_that_a_message_gives_for_fewer_texts_is_the_right_one() -> None:
     data = b"\1\0\0\0a\1\0\0\0b"
     text = TEXT | {"parameters": {"binary_data_size": len(data)}}
