@@ -33,7 +33,7 @@ _YES_OR_NO = frozenset({"do_sample", "early_stopping", "past_present_share_buffe
 _LARGEST = 2**31 - 1
 #: Where a value is cut that is shown.
 _LONGEST = 40
-_LEFT_OUT = "Correct the value in the file, or remove the key if the model has none"
+_LEFT_OUT = "If the model has such a value, correct it in the file. If not, remove the key"
 
 
 def config_faults(
@@ -94,7 +94,9 @@ def _of_numbers(config: GenaiConfig) -> Iterator[ConfigFault]:
                 remedy=f'Add "{name}" with a number to the section model',
             )
         else:
-            yield from _of_number(f"model.{name}", model[name], least)
+            yield from _of_number(
+                f"model.{name}", model[name], least, remedy="Correct the value in the file"
+            )
     for name in _WHOLE:
         yield from _of_number(f"model.{name}", model.get(name), None)
     for name, needed in _SIZES.items():
@@ -102,18 +104,18 @@ def _of_numbers(config: GenaiConfig) -> Iterator[ConfigFault]:
 
 
 def _of_number(
-    key: str, value: object, least: int | None, *, needed: bool = True
+    key: str, value: object, least: int | None, *, needed: bool = True, remedy: str = _LEFT_OUT
 ) -> Iterator[ConfigFault]:
     """Yield what is wrong with a whole number; one that is null is told of all at once."""
     if value is None:
         return
     number = whole(value)
     if number is None:
-        yield _fault(key, value, "which is not a whole number", _LEFT_OUT)
+        yield _fault(key, value, "which is not a whole number", remedy)
     elif abs(number) > _LARGEST:
-        yield _fault(key, value, "which does not fit into 32 bits", _LEFT_OUT)
+        yield _fault(key, value, "which does not fit into 32 bits", remedy)
     elif least is not None and number < least:
-        yield _fault(key, value, f"but the minimum is {least}", _LEFT_OUT, stops=needed)
+        yield _fault(key, value, f"but the minimum is {least}", remedy, stops=needed)
 
 
 def whole(value: object) -> int | None:

@@ -156,7 +156,8 @@ def refuse_several_files(case: Case) -> Failure | None:
     if case.variant.path != case.model.path or case.variant.recipe:
         return case_failure(
             f"a decoder in two files can't be converted to {case.variant.precision}",
-            f"Merge the two files with: {_merge(case.model)}. Then measure the merged file",
+            f"To measure {case.variant.precision}, merge the two files with: {_merge(case.model)}. "
+            "Then measure the merged file",
         )
     if asked.depth and _takes_one_token(case.model):
         return case_failure(

@@ -251,7 +251,7 @@ class ImageReader:
             raise UsageError(
                 f"{str(path)!r} has more than {most} pixels, the most that are read",
                 place="--ort-inputs",
-                hint="Use a smaller picture",
+                hint="Replace the file by a smaller picture",
             ) from None
         array = np.asarray(picture)
         array = array[:, :, None] if array.ndim == 2 else array

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import io
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -38,8 +39,8 @@ def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str
             f"{path.name} is a JSON file, but labels are read from a CSV file",
             place=PLACE,
             hint="If the file has boxes in the format of COCO, write "
-            f"--ort-dataset=coco:{path} in place of {PLACE}. If not, write a file name and its "
-            "label on each line of a CSV file, e.g. cat.jpg,3",
+            f"--ort-dataset={shlex.quote(f'coco:{path}')} in place of {PLACE}. If not, write a "
+            "file name and its label on each line of a CSV file, e.g. cat.jpg,3",
         )
     text = read_user_text(path, place=PLACE)
     first = text.partition("\n")[0]

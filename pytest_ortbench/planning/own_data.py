@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -201,7 +202,8 @@ def refuse_unlabelled(folder: Path, path: Path | None, labels: Path | None) -> N
                 else "Write a file name and its label on each line of a file labels.csv, and add "
                 "--ort-labels=labels.csv"
             )
-            + f". To measure without labels, write --ort-inputs={folder} in place of {BOXES_PLACE}",
+            + f". To measure without labels, write --ort-inputs={shlex.quote(str(folder))} in "
+            f"place of {BOXES_PLACE}",
         )
     if path != folder:
         raise UsageError(

@@ -258,12 +258,14 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
         return _refused(
             "execution_mode=parallel can't be used with dml, which runs a model's nodes only one "
             "after the other",
-            "Leave out --ort-session-option=execution_mode=parallel",
+            "To measure dml, leave out --ort-session-option=execution_mode=parallel. To keep the "
+            "option, leave dml out of --ort-providers",
         )
     if session.enable_mem_pattern:
         return _refused(
             "enable_mem_pattern=1 can't be used with dml, which has no memory patterns",
-            "Leave out --ort-session-option=enable_mem_pattern=1",
+            "To measure dml, leave out --ort-session-option=enable_mem_pattern=1. To keep the "
+            "option, leave dml out of --ort-providers",
         )
     return None
 

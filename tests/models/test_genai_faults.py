@@ -118,6 +118,14 @@ def test_what_onnxruntime_genai_does_not_take(key: str, value: object, tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("key", "may_go"), [("model.vocab_size", False), ("model.decoder.head_size", True)]
+)
+def test_a_key_that_is_needed_is_not_to_be_removed(key: str, may_go: bool, tmp_path: Path) -> None:
+    (fault,) = faults_in(tmp_path, changed(key, "many"))
+    assert ("remove" in fault.remedy) == may_go
+
+
+@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("model.vocab_size", 512.0),
