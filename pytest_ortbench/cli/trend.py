@@ -104,6 +104,6 @@ def _draw(series: Sequence[Series], plot: Path) -> None:
 
     made = trend(series)
     assert made is not None
-    data = render(made, plot.suffix.removeprefix(".") or "png")
+    data = render(made, plot.suffix.lower().removeprefix(".") or "png", place="--plot")
     with writing(plot, option="--plot", what="the figure"):
         replace_file(plot, data)

@@ -439,10 +439,13 @@ def _conflict(
     info: TensorInfo, item: StoredInput, shape: tuple[int | str, ...], known: SymbolSize
 ) -> OrtbenchError:
     symbol = known.symbol
+    whose = "the requested batch size"
+    if known.origin == "dims":  # nobody may have typed it
+        whose = f"{known.how}, or the workload that the case is named after"
     text = (
         f"{str(item.path)!r} contains an array of shape {list(item.shape or ())} for input "
         f"{info.name!r} (declared as {_declared_shape(info)}), but {symbol} is to be {known.size} "
-        f"({'the requested batch size' if known.origin == 'batch' else known.how})"
+        f"({whose})"
     )
     size = (item.shape or ())[shape.index(symbol)]
     option = (

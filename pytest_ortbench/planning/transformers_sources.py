@@ -111,9 +111,9 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
             f"Leave {case.provider.alias} out of --ort-providers",
         )
     hint = (
-        f"Write the path of the {library} folder that the file was exported from in place of "
-        f"FOLDER: --ort-source=FOLDER. If you do not have it, leave {case.provider.alias} out of "
-        "--ort-providers"
+        f"Write --ort-source=FOLDER, with the path of the {library} folder that the file was "
+        f"exported from in place of FOLDER. If you do not have it, leave {case.provider.alias} out "
+        "of --ort-providers"
     )
     folder = folder_beside(Path(case.model.path))
     if folder is not None and folder.refusal:

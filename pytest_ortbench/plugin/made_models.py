@@ -197,7 +197,8 @@ class MadeModels:
             raise UsageError(
                 f"every case of the model was left out: {reasons}",
                 place=self._place,
-                hint="Request a provider or precision that can run the model",
+                hint="Name a provider or precision that can run the model, in --ort-providers or "
+                "--ort-precisions",
             )
         entries = []
         for entry in plan.entries:

@@ -5,6 +5,7 @@ Only engine, store and console tool import this module, and late; so msgspec sta
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import islice
@@ -63,8 +64,8 @@ _HOOK = (
 )
 _EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
 _JOURNAL_HINT = (
-    "If the folder has a file journal.jsonl, name that one. It contains the cases that were "
-    "finished. If there is none, run the cases again"
+    "If the file was copied, copy it again. If not, name the file journal.jsonl in the same "
+    "folder, which contains the cases that were finished. If there is none, run the cases again"
 )
 
 
@@ -382,8 +383,8 @@ def _version_of(document: PlainObject, place: str) -> Plain:
         raise ForeignDocumentError(
             "the file was written by pytest-benchmark, so it is not a run document",
             place=place,
-            hint="Run 'pytest-benchmark compare' for this file. Run documents of "
-            "pytest-ortbench are results/…/run.json",
+            hint=f"{_EXPECTED}. To look at this file, run: pytest-benchmark compare "
+            f"{shlex.quote(place)}",
         )
     raise ForeignDocumentError(
         f"the file is not a run document, since its key {missing[0]!r} is missing",

@@ -8,7 +8,11 @@ from pytest_ortbench.core.errors import first_line, says
 from pytest_ortbench.serving.tensor_values import ProtocolError, shown
 
 #: Parameters that change what a request means; whoever ignored them would answer another question.
-_REFUSED = ("shared_memory_region", "classification")
+_REFUSED = {
+    "shared_memory_region": "Leave out all parameters that begin with shared_memory. Send the "
+    "values of an input in its field data",
+    "classification": "Leave the parameter out",
+}
 #: numpy holds no more axes in all versions.
 _MOST_AXES = 32
 _LARGEST_AXIS = 2**31 - 1
@@ -162,12 +166,12 @@ class Fields:
             self.under("parameters"),
             '{"binary_data": true}' if self.place else '{"binary_data_output": true}',
         )
-        for name in _REFUSED:
+        for name, hint in _REFUSED.items():
             if parameters.get(name) is not None:
                 raise ProtocolError(
                     "this server does not support the parameter",
                     place=parameters.under(name),
-                    hint="Leave the parameter out",
+                    hint=hint,
                 )
         return parameters
 

@@ -41,6 +41,15 @@ def test_a_figure_that_can_not_be_written_is_one_line_below_the_changes(tool, st
     assert change.startswith("mobilenet_v2/native/cpu/b1 ")
 
 
+def test_the_end_of_a_name_says_how_a_figure_is_written(tool, store, tmp_path):
+    for index in range(2):
+        store(run_of(index, 3_000_000))
+    assert tool("trend", "results", "--plot=trend.PNG").code == 0
+    assert (tmp_path / "trend.PNG").read_bytes().startswith(b"\x89PNG")
+    ended = tool("trend", "results", "--plot=trend.gif")
+    assert (ended.code, ended.error.place) == (2, "--plot")
+
+
 def test_machines_of_one_host_and_runtimes_are_told_apart(tool, store):
     one, two = run_of(0, 3_000_000), run_of(1, 3_000_000)
     machine = dataclasses.replace(two.machine, stable={**two.machine.stable, "memory": "16 GB"})

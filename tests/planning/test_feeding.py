@@ -112,4 +112,5 @@ def test_a_workload_keeps_its_sizes(tmp_path: Path) -> None:
     assert [spec.shape for spec in prefill.case.inputs] == [(1, 128), (1, 2, 3, 4)]
     # A prompt is no decoding step, and must not be timed under its name.
     assert decode.refusal is not None
+    assert " workload " in decode.refusal.message
     assert decode.case.inputs[0].shape == (1, 1)

@@ -231,9 +231,9 @@ WHOLE = encode_run(RUN)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "the file is empty. If the folder has a file journal.jsonl"),
+        (b"", "the file is empty. If the file was copied, copy it again"),
         (b" \n\t", "the file is empty"),
-        (WHOLE[:5000], "cut off after 5000 bytes. If the folder has a file journal.jsonl"),
+        (WHOLE[:5000], "cut off after 5000 bytes. If the file was copied, copy it again"),
         (WHOLE[:-3], f"cut off after {len(WHOLE) - 3} bytes"),
         (b"hello", "as JSON (msgspec says: 'invalid character (byte 0)'). Name a run.json"),
         (b"PK\x03\x04", "can't be read as JSON"),

@@ -133,13 +133,14 @@ def write_figures(
     return written
 
 
-def render(made: Figure, ending: str, *, transparent: bool = False) -> bytes:
+def render(made: Figure, ending: str, *, transparent: bool = False, place: str = "") -> bytes:
     """Draw a figure into the bytes of a file; the same run gives the same bytes, but for ids.
 
     Args:
         made: The figure.
         ending: ``png`` or ``svg``.
         transparent: Whether to leave out the white background.
+        place: What names the kind of file, for messages.
 
     Raises:
         UsageError: for another kind of file.
@@ -160,6 +161,8 @@ def render(made: Figure, ending: str, *, transparent: bool = False) -> bytes:
         svg.print_svg(stream, metadata={"Date": None})  # type: ignore[no-untyped-call]  # no types
     else:
         raise UsageError(
-            f"a figure can't be written as {ending!r}", hint="Name a file that ends in .png or .svg"
+            f"a figure can't be written as {ending!r}",
+            place=place,
+            hint="Name a file that ends in .png or .svg",
         )
     return stream.getvalue()
