@@ -144,7 +144,8 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
             if base is None
             else f"base is {base!r}, which is not a precision to start from",
             place=place,
-            hint=f'Write e.g. base = "fp16". Other bases: {", ".join(BASES)}'
+            hint='Write e.g. base = "fp16". Other bases: '
+            + ", ".join(base for base in BASES if base != "fp16")
             if base is None
             else _near_and_known(str(base), list(BASES)),
         )
@@ -206,7 +207,7 @@ def _checked(
         )
     if changed.block_size not in _BLOCK_SIZES:
         raise UsageError(
-            f"block_size is {changed.block_size}, and ONNX Runtime has no kernels for it",
+            f"block_size is {changed.block_size}, but ONNX Runtime has no kernels for this size",
             place=place,
             hint=f"Write one of {', '.join(map(str, _BLOCK_SIZES))} for block_size",
         )
@@ -254,10 +255,13 @@ def _whole(value: object, key: str, place: str) -> int:
     least = 0 if key == "accuracy_level" else 1
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         rule = "from 0 to 4" if key == "accuracy_level" else "above 0"
+        example = 4 if key == "accuracy_level" else 128
+        if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value) and int(value) >= least:
+            example = int(value)  # it stands in quotes
         raise UsageError(
             f"{key} is {value!r}, not a whole number {rule}",
             place=place,
-            hint=f"Write e.g. {key} = {4 if key == 'accuracy_level' else 128}",
+            hint=f"Write e.g. {key} = {example}",
         )
     return value
 
@@ -266,6 +270,8 @@ def _number(value: object, key: str, place: str, unit: str = "", example: str = 
     # A floor of NaN would hold nothing up, and one of -inf would let everything through.
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
+    if isinstance(value, str) and value.isdecimal():
+        example = value  # it stands in quotes
     raise UsageError(
         f"{key} is {value!r}, not a finite number{unit}",
         place=place,

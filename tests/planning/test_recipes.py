@@ -120,6 +120,14 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
             "calibration_samples is 0, not a whole number above 0",
         ),
         (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration_samples = "64"',
+            "Write e.g. calibration_samples = 64",
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nsqnr_floor = "25"',
+            "Write e.g. sqnr_floor = 25",
+        ),
+        (
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nsqnr_floor = nan',
             "sqnr_floor is nan, not a finite number",
         ),
