@@ -256,8 +256,8 @@ def _whole(value: object, key: str, place: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         rule = "from 0 to 4" if key == "accuracy_level" else "above 0"
         example = 4 if key == "accuracy_level" else 128
-        if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value) and int(value) >= least:
-            example = int(value)  # it stands in quotes
+        if isinstance(value, str) and value.isdecimal() and len(value) < 10:
+            example = max(int(value), least)  # it stands in quotes
         raise UsageError(
             f"{key} is {value!r}, not a whole number {rule}",
             place=place,
