@@ -141,7 +141,8 @@ def command(
                 f"the self-test takes no runs, but {len(runs)} {'is' if len(runs) == 1 else 'are'} "
                 "named",
                 place="--self-test",
-                hint=f"Leave {' and '.join(runs)} out",
+                hint=f"For a self-test, leave {' and '.join(runs)} out. To compare two runs, leave "
+                "--self-test out",
             )
         of_kind = _stored_self_test if stored else _self_test
         return of_kind(minutes, resume, models or _MODELS, threads, file)

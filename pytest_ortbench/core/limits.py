@@ -109,7 +109,7 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
             f"{name!r} in {text!r} compares two versions of a model, but a limit is about one",
             place=place,
             hint=f"Write --ort-gate='{name}:>={match['value'].strip()}' and "
-            "--ort-against=git:main instead",
+            "--ort-against=git:main instead of this limit",
         )
     if metric is None:
         raise UsageError(

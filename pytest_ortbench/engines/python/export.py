@@ -47,7 +47,8 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
             raise EngineRefusal(
                 f"the function names the ONNX file {str(onnx)!r}, but there is no file {named}",
                 kind="error",
-                hint=f"Correct the path. A relative path starts at {loaded.path.parent}",
+                hint="Correct the path in the function. A relative path starts at "
+                f"{loaded.path.parent}",
             )
         shutil.copyfile(named, path)
         read = (named,)

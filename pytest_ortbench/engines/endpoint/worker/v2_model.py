@@ -95,8 +95,8 @@ def datatype_of(tensor: EngineTensor) -> str:
         raise EngineRefusal(
             f"{tensor.name!r} has the type {tensor.type}, which the Open Inference Protocol can't "
             "send",
-            hint="To measure the ONNX file without a service, leave out --ort-endpoint or "
-            "--ort-serve, and endpoint in --ort-providers",
+            hint="To measure the ONNX file without a service, leave out --ort-endpoint, "
+            "--ort-serve, and the provider 'endpoint' in --ort-providers",
         )
     return DATATYPE_OF[element]
 

@@ -106,10 +106,11 @@ def _no_signature(loaded: LoadedSource, name: str, known: Sequence[str]) -> Engi
             "To choose one, measure a function, e.g. net.py:build, that ends with 'return "
             f'tensorflow.saved_model.load("{loaded.path.as_posix()}"), None, {setting}\''
         )
-    return EngineRefusal(
-        f"the SavedModel has no signature {name!r}. Its signatures are {', '.join(known)}",
-        hint=step,
-    )
+    if SIGNATURE in loaded.settings:
+        what = f"the SavedModel has no signature {name!r}. Its signatures are {', '.join(known)}"
+    else:
+        what = f"the SavedModel has several signatures ({', '.join(known)}), and none is chosen"
+    return EngineRefusal(what, hint=step)
 
 
 def _of_concrete(tensorflow: Any, function: Any, owner: Any, jit_compile: bool) -> Served:
