@@ -173,7 +173,7 @@ def _measure(
         "ortbench fleet collect artifacts --machines=machines.toml --rate=500/s --p99=50ms",
     ),
 )
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=click.Path(path_type=Path))
 @compare.cost_options
 @results_option
 def collect_documents(folder: Path, results: Path, **costs: Any) -> int:

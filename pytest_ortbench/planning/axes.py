@@ -266,14 +266,26 @@ def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:
     return name, parts[first:]
 
 
+#: What is left of sizes of inputs that commas stand between.
+_SIZES = re.compile(r"\d+(x\d+)*(:\w+)?")
+
+
 def parse_exporter(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
     """Read settings of exporters; a word alone is the name of one.
 
     Raises:
-        UsageError: for a key with two values.
+        UsageError: for a key with two values, and for sizes that commas stand between.
     """
     texts = [texts] if isinstance(texts, str) else texts
     items = [item.strip() for text in texts for item in text.split(",")]
+    sizes = next(filter(_SIZES.fullmatch, items), "")
+    if sizes:
+        raise UsageError(
+            f"{sizes!r} is not the name of an exporter",
+            place=place,
+            hint="In inputs, write x between the numbers of a size, and ; between two inputs, e.g. "
+            "--ort-exporter='inputs=1x3x224x224;1x16:int64'",
+        )
     settings = [item if "=" in item else f"exporter={item}" for item in items if item]
     return parse_settings(settings, place=place, example="opset=17")
 

@@ -12,6 +12,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.axes import (
     parse_choices,
     parse_dims,
+    parse_exporter,
     parse_int,
     parse_int_list,
     parse_settings,
@@ -216,3 +217,11 @@ def test_settings_refuse_what_is_no_pair_and_two_values() -> None:
     with refused(UsageError, "'a'", "'1'", "'2'", place=PLACE):
         parse_settings(("a=1", "a=2"), place=PLACE, example="a=1")
     assert parse_settings(("a=1", "a=1"), place=PLACE, example="a=1") == {"a": "1"}
+
+
+@pytest.mark.parametrize("written", ["inputs=1,3,224,224", "inputs=1x3,2x4:int64"])
+def test_sizes_for_an_exporter_with_commas_get_the_form_with_x(written: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_exporter(written, place=PLACE)
+    step = raised.value.hint.rpartition("--ort-exporter=")[2].strip("'")
+    assert parse_exporter(step, place=PLACE).keys() == {"inputs"}

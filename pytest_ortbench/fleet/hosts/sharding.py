@@ -93,7 +93,8 @@ class Sharding:
                 "pytest found no case on a worker. pytest printed there: "
                 f"{short_reason(plan.output)!r}",
                 place="fleet shard",
-                hint=f"To see why, run here: {shlex.join(('pytest', *self.run.arguments))}",
+                hint=f"To see why, run here: {shlex.join(('pytest', *self.run.arguments))}. If it "
+                "finds cases here, the workers lack a file: name it, e.g. --send=models",
             )
         self.run = replace(self.run, models=plan.models)
         write_record(self.run, self.folder)

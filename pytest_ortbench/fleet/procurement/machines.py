@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -341,19 +341,21 @@ def _whole(table: Mapping[str, object], key: str, place: str) -> int:
         raise UsageError(
             f"{key} is {_written(value)}, not a whole number from 0 to {_MOST:,.0f}",
             place=place,
-            hint=_as_number(key, value),
+            hint=_as_number(key, value, read=int),
         )
     return value
 
 
-def _as_number(key: str, value: object) -> str:
+def _as_number(key: str, value: object, read: Callable[[str], float] = float) -> str:
     """Say how a number is written: without its quotes, within its range."""
     if not isinstance(value, str):
         return f"Write a number from this range, e.g. {key} = {_NUMBER_OF[key]}"
     amount = next(iter(value.split()), "")
     try:
-        float(amount)
+        fits = 0 <= read(amount) <= _MOST_OF.get(key, _MOST)
     except ValueError:
+        fits = False
+    if not fits:
         return f"Write a number without quotes, e.g. {key} = {_NUMBER_OF[key]}"
     return f"Remove the quotes: {key} = {amount}"
 

@@ -231,8 +231,8 @@ def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: T
             "no machine can be ranked for all models of the mix: "
             f"{'; '.join(f'{entry.machine}: {entry.reason}' for entry in left_out)}",
             place="--mix",
-            hint="On one of these machines, measure the models that it lacks. To rank without a "
-            "model, leave it out of the mix",
+            hint="On one of these machines, measure all models of the mix in one run, and name "
+            "this run. To rank without a model, leave it out of the mix",
         )
     offered = _offered(variants, terms)
     return replace(

@@ -81,6 +81,22 @@ def test_a_number_in_quotes_is_shown_without_them(written: str, hint: str) -> No
     assert raised.value.hint.endswith(f": {hint}")
 
 
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("price = '-3'", "price"),
+        ("price = 'nan'", "price"),
+        ("price = 3\nunits_owned = '2.5'", "units_owned"),
+    ],
+)
+def test_a_number_that_can_not_be_is_not_shown_without_its_quotes(written: str, key: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_machines(f"[machines.a]\n{written}", "machines.toml")
+    step = raised.value.hint.rpartition("e.g. ")[2]
+    parse_machines(f"[machines.a]\nprice_per_hour = 1\n{step}", "machines.toml")
+    assert step.split()[0] == key
+
+
 def test_a_rate_of_the_table_may_have_a_unit() -> None:
     table = "rate = '30000/min'\np99 = '5 ms'\n[machines.a]\nprice = 3"
     assert parse_machines(table, "m.toml").rate_per_s == 500
