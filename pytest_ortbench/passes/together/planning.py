@@ -129,11 +129,12 @@ def refuse_wrong_models(request: PlanRequest, models: Sequence[Model]) -> None:
                 )
     if len(specs) < 2:
         strangers = (model.name for model in models if not is_called(model, specs[0]))
-        other = next(strangers, "OTHER.onnx")
+        other = next(strangers, "")
+        name = "Name two models" if other else "Name a second model here and among those of the run"
         raise UsageError(
             f"only {specs[0]!r} is named, so no model would run beside it",
             place=PLACE,
-            hint=f"Name two models, e.g. {PLACE}={specs[0]},{other}. {_BESIDE_ITSELF}",
+            hint=f"{name}, e.g. {PLACE}={specs[0]},{other or 'OTHER.onnx'}. {_BESIDE_ITSELF}",
         )
 
 

@@ -127,6 +127,9 @@ def test_the_second_model_that_is_proposed_is_one_of_the_run(tmp_path: Path) -> 
     with pytest.raises(UsageError) as raised:
         refuse_wrong_models(asked("det"), models)
     assert "--ort-together=det,rec" in raised.value.hint
+    with pytest.raises(UsageError) as raised:
+        refuse_wrong_models(asked("det"), models[:1])
+    assert "--ort-together=det,OTHER.onnx" in raised.value.hint
 
 
 def test_the_neighbour_is_measured_as_the_case_is(tmp_path: Path) -> None:
