@@ -213,7 +213,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise _unreadable(error, path) from None
     if not proto.HasField("graph"):
         raise ModelError(
-            "the file contains no graph, so it is no whole ONNX model",
+            "the file contains no graph, so it is not a complete ONNX model",
             place=str(path),
             hint=MAKE_AGAIN,
         )
@@ -226,7 +226,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         )
     if not proto.opset_import and proto.ir_version >= 3:
         raise ModelError(
-            "the file names no operator set (opset_import), so it is no whole ONNX model",
+            "the file names no operator set (opset_import), so it is not a complete ONNX model",
             place=str(path),
             hint="If the model was fetched or copied, do that again. If a script made it, name the "
             "operator set in the script, e.g. with: model.opset_import.add(domain='', version=17)",
