@@ -269,6 +269,8 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
 
 
 def _choice(words: Sequence[str]) -> str:
+    if len(words) == 1:
+        return f"The only choice is {words[0]!r}"
     return f"Choose one of: {', '.join(words)}" if words else "There is none to choose from"
 
 

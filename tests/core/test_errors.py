@@ -67,7 +67,8 @@ def test_a_further_sentence_is_a_sentence_of_its_own() -> None:
         "Did you mean 'fp16'? Or leave it out"
     )
     assert (
-        did_you_mean("zzz", ["fp16"], "Or leave it out") == "Choose one of: fp16. Or leave it out"
+        did_you_mean("zzz", ["fp16"], "Or leave it out")
+        == "The only choice is 'fp16'. Or leave it out"
     )
 
 
