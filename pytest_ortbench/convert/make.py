@@ -228,8 +228,13 @@ def check_names(recipe: Recipe, source: Path) -> None:
     for key, names in named.items():
         for name in names:
             if name not in known:
-                is_near = bool(nearest(name, sorted(known)))
-                hint = did_you_mean(name, known if is_near else used)
+                # ``Linear`` of PyTorch is no slip of the pen of QLinearMul.
+                meant = nearest(name, sorted(known), cutoff=0.8)
+                hint = (
+                    did_you_mean(name, [meant])
+                    if meant
+                    else did_you_mean(name, used, "The model has no others")
+                )
                 raise unconverted(
                     f"{key} of the precision {recipe.name!r} contains {name!r}, which is not an "
                     "operator type",

@@ -94,3 +94,8 @@ class Failure:
     def doing(self) -> str:
         """What the worker was doing; empty where the message says so itself."""
         return "" if self.tells_phase else phases().get(self.phase, self.phase)
+
+    @property
+    def told(self) -> str:
+        """The message and the next step, where they stand as one reason."""
+        return f"{self.message}. {self.hint}" if self.hint else self.message

@@ -149,4 +149,4 @@ def _reason(error: WorkerError) -> str:
 def failure_line(failure: Failure) -> str:
     """A failure in one line, with the phase that it happened in."""
     during = f" while {failure.doing}" if failure.doing else ""
-    return f"{failure.kind}{during}: {failure.message}"
+    return f"{failure.kind}{during}: {failure.told}"

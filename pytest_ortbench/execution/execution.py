@@ -134,7 +134,7 @@ class Execution:
                 self._results[key] = self._with_pass(name, key)
         except WorkerError as error:
             result = self._results[key]
-            reason = f"{error.failure.kind}: {error.failure.message}"
+            reason = f"{error.failure.kind}: {error.failure.told}"
             self._results[key] = without(result, due(result, wanted), reason)
         except BaseException as error:
             # What is missing now was asked for: the tables say so. Behind a time limit of another

@@ -34,5 +34,5 @@ def with_spread(result: CaseResult, asked: Case, launcher: Launcher, scratch: Pa
         reference = launcher.reference(asked, scratch)
         spread = launcher.reference_spread(asked, reference, magnitudes)
     except WorkerError as error:
-        spread = ReferenceSpread(reason=error.failure.message)
+        spread = ReferenceSpread(reason=error.failure.told)
     return replace(result, accuracy=replace(result.accuracy, spread=spread))

@@ -57,7 +57,7 @@ def carry_out(
     try:
         outcome = entry.load(entry.measure)(result, means)
     except WorkerError as error:
-        reason = f"{error.failure.kind}: {error.failure.message}"
+        reason = f"{error.failure.kind}: {error.failure.told}"
         outcome = _lacking(entry, result, argument, reason, interrupted=False)
     result = _with(result, entry, outcome)
     result = replace(result, wall_s=result.wall_s + time.monotonic() - began)

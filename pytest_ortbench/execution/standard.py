@@ -163,7 +163,7 @@ def _reference(case: Case, launcher: Launcher, scratch: Path) -> Path | Accuracy
         if error.failure.phase == CHANGED_FILE:
             raise
         # The case itself may still run (and if it doesn't, its own failure tells more).
-        return Accuracy(reason=f"no reference: {error.failure.message}")
+        return Accuracy(reason=f"no reference: {error.failure.told}")
 
 
 def _one_worker(

@@ -77,7 +77,7 @@ def problem_of_plugin(name: str, text: str) -> str:
     failure = plugin_missing(Evidence(refusal=refusal, provider=Provider(alias=alias, name=name)))
     if failure is None:
         return text
-    return f"{failure.message}. {failure.hint}" if failure.hint else failure.message
+    return failure.told
 
 
 #: What plug-ins need that the compiled provider does not. *Seen* with onnxruntime-ep-openvino 1.8.1

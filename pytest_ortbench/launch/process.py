@@ -256,8 +256,8 @@ class WorkerProcess:
             raised = 2 * max(int(after) + 1, math.ceil(self.time_limit_s))
             self._give_up(
                 "timeout",
-                f"the process was still {_doing(self.phase)} after {after:.0f} s, when its time "
-                "limit was reached",
+                f"the time limit was reached while the process was {_doing(self.phase)}, "
+                f"{after:.0f} s after its start",
                 f"Raise the limit, e.g. --ort-timeout={raised}",
                 tells_phase=True,
             )

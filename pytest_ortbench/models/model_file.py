@@ -213,9 +213,10 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise _unreadable(error, path) from None
     if not proto.HasField("graph"):
         raise ModelError(
-            "the file contains no graph, so it is not a complete ONNX model",
+            "the file contains no field 'graph', so it is not a complete ONNX model",
             place=str(path),
-            hint=MAKE_AGAIN,
+            hint="If the model was fetched or copied, do that again. If a script made it, save the "
+            "whole model, e.g. with onnx.save(model, path), not only its graph",
         )
     damaged = _damaged_name(proto)
     if damaged is not None:

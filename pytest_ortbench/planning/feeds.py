@@ -253,7 +253,8 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
                 hint=f"Use --ort-batch-sizes=1. If you meant the dimension {name!r}, write "
                 f"--ort-dims={name}:{batch}"
                 if name
-                else "Use --ort-batch-sizes=1",
+                else "Use --ort-batch-sizes=1. To measure other sizes, export the model with a "
+                "batch axis",
             )
         return
     if batch == axis.fixed:

@@ -146,9 +146,10 @@ def _exporters() -> Iterator[EntryPoint]:
             )
         entry = installed.get(_sender_of_otlp() if asked == _OTLP else asked)
         if entry is None:
+            place, protocol = _protocol()
             raise UsageError(
-                f"the exporter {_sender_of_otlp()!r} is not installed",
-                place=EXPORTER,
+                f"the package that sends traces with the protocol {protocol!r} is not installed",
+                place=place,
                 hint=f"Run: pip install {_package_of(_sender_of_otlp())}",
             )
         yield entry
@@ -164,6 +165,15 @@ def _sender_of_otlp() -> str:
     Raises:
         UsageError: for a protocol that there is not.
     """
+    return _OF_PROTOCOL[_protocol()[1]]
+
+
+def _protocol() -> tuple[str, str]:
+    """Return the variable that chooses the protocol of OTLP, and the protocol.
+
+    Raises:
+        UsageError: for a protocol that there is not.
+    """
     for place in _PROTOCOLS:
         protocol = os.environ.get(place, "")
         if protocol and protocol not in _OF_PROTOCOL:
@@ -173,5 +183,5 @@ def _sender_of_otlp() -> str:
                 hint=near_and_known(protocol, sorted(_OF_PROTOCOL)),
             )
         if protocol:
-            return _OF_PROTOCOL[protocol]
-    return _OF_PROTOCOL["http/protobuf"]
+            return place, protocol
+    return EXPORTER, "http/protobuf"

@@ -260,7 +260,7 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
         except Exception as error:
             # Code of the user's and of the framework raises whatever it likes.
             remedy = (
-                f"Correct {text}"
+                f"Correct {text}, or return a model that the exporter supports"
                 if function
                 else "If the file was copied or fetched, copy or fetch it again. If a script wrote "
                 "it, correct the script"

@@ -147,9 +147,11 @@ def read_events(path: Path) -> Profile:
                 for raw in _objects(line):
                     reading.take(raw)
     except OSError as error:
-        raise _unreadable(path, says("The system", error.strerror or str(error))) from error
+        why = says("The system", error.strerror or str(error))
+        is_gone = isinstance(error, FileNotFoundError)
+        raise _unreadable(path, "is missing" if is_gone else f"can't be read. {why}") from error
     if not reading.seen:
-        raise _unreadable(path, "It contains no event")
+        raise _unreadable(path, "contains no event")
     return reading.profile()
 
 
@@ -300,10 +302,12 @@ def _whole(value: object) -> int:
     return int(value) if isinstance(value, int | float) else 0
 
 
-def _unreadable(path: Path, why: str) -> WorkerError:
+def _unreadable(path: Path, how: str) -> WorkerError:
     return case_error(
-        f"ONNX Runtime's profile {path}, which shows where nodes ran, can't be used. {why}",
-        f"Make sure that the temporary folder {tempfile.gettempdir()} has room, and run again",
+        f"ONNX Runtime's profile {path}, which shows where nodes ran, {how}",
+        f"Make sure that the temporary folder {tempfile.gettempdir()} has room and that no program "
+        "removes files there, and run again. To use another folder, name it in the environment "
+        "variable TMPDIR",
         kind="error",
         phase="profile",
     )

@@ -113,12 +113,17 @@ class TestInteger:
                 "operator type. Choose one of: ",
             ),
             (
+                replace(DYNAMIC, op_types=("Linear",)),
+                "op_types of the precision 'int8-dynamic' contains 'Linear', which is not an "
+                "operator type. Choose one of: ",
+            ),
+            (
                 Recipe(name="int4", base="int4", nodes_to_exclude=("mm9",)),
                 "nodes_to_exclude names the node 'mm9', but the model has no such node. Did you "
                 "mean",
             ),
         ],
-        ids=["block_list", "op_types", "nodes_to_exclude"],
+        ids=["block_list", "op_types", "op_types of PyTorch", "nodes_to_exclude"],
     )
     def test_a_name_that_means_nothing_is_the_recipe_s_fault(
         self, make: Callable[..., Converted], recipe: Recipe, says: str

@@ -129,8 +129,8 @@ def _index(
         if wanted in (names.get(detail["name"]), detail["name"]):
             return int(detail["index"])
     raise EngineRefusal(
-        f"the TensorFlow Lite file has changed since its export: it no longer contains the tensor "
-        f"{wanted!r}",
+        "the TensorFlow Lite file has changed since it was exported to ONNX: it no longer contains "
+        f"the tensor {wanted!r}",
         hint=f"Delete the old export {exported}, and run again",
     )
 

@@ -166,9 +166,9 @@ def _refuse_shared_names(
                 f"{_difference(first, second)}",
                 place="--machines",
                 hint="Add an entry with a price for each further machine to the table, e.g. "
-                f"{entry_header(other)} for the second one. Then write before each run the name "
-                f"of its entry: 'ortbench compare {by_host[host].name}={first.run_id} "
-                f"{other}={second.run_id}'",
+                f"{entry_header(other)} for the second one. Then write the name of its entry "
+                f"before each run that you compare: {by_host[host].name}= before the run "
+                f"{first.run_id}, {other}= before the run {second.run_id}",
             )
 
 

@@ -430,7 +430,7 @@ class _Measuring:
         try:
             return self.gate.launcher.reference(case, self.gate.scratch)
         except WorkerError as error:
-            return Accuracy(reason=f"no reference: {error.failure.message}")
+            return Accuracy(reason=f"no reference: {error.failure.told}")
 
     def _flags(self) -> tuple[Flag, ...]:
         assert self._first is not None

@@ -159,7 +159,7 @@ def _spread(launcher: Launcher, right: Case, path: str) -> ReferenceSpread:
     try:
         return launcher.ask(question, deadline=time.monotonic() + right.sampling.timeout_s)
     except WorkerError as error:
-        return ReferenceSpread(reason=error.failure.message or error.failure.kind)
+        return ReferenceSpread(reason=error.failure.told or error.failure.kind)
 
 
 def _first_difference(
@@ -172,7 +172,7 @@ def _first_difference(
     try:
         return launcher.ask(question, deadline=time.monotonic() + right.sampling.timeout_s)
     except WorkerError as error:
-        return FirstDifference(reason=error.failure.message or error.failure.kind)
+        return FirstDifference(reason=error.failure.told or error.failure.kind)
 
 
 def _named(

@@ -191,7 +191,7 @@ def _measure(
                 return search.carried_out(worker, logs, right, keep)
             return _single(load, plan, worker, logs, right)
     except WorkerError as error:
-        return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
+        return replace(load, reason=f"{error.failure.kind}: {error.failure.told}")
 
 
 def _with_callers(load: Load, case: Case) -> Load:

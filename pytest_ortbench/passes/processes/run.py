@@ -55,7 +55,7 @@ def _point(case: Case, launcher: Launcher, count: int) -> ProcessPoint:
                 processes=tuple(_reduced(case, run, _first_end(runs)) for run in runs),
             )
     except WorkerError as error:
-        return ProcessPoint(asked=count, reason=f"{error.failure.kind}: {error.failure.message}")
+        return ProcessPoint(asked=count, reason=f"{error.failure.kind}: {error.failure.told}")
 
 
 @dataclass(slots=True)

@@ -204,7 +204,8 @@ def _stored(named: str, run: str, results: Path) -> Case | None:
             hint=did_you_mean(
                 named,
                 cases,
-                f"For a case of another run, add --run with its folder in {results} or its file",
+                f"If you mean a case of another run, write --run={results}/RUN, where RUN is the "
+                "folder of that run",
             ),
         )
     return case

@@ -162,8 +162,9 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
                 place=options.place_of("together"),
                 hint=_choose_or_add(spec, [model.name for model in models], in_option)
                 if models
-                else "Name the files of all models as arguments, e.g. pytest "
-                + " ".join(map(_file_of, wanted)),
+                else "Name the files of all models as arguments, too, e.g. pytest "
+                + " ".join(map(_file_of, wanted))
+                + (f" --ort-together={','.join(named)}" if named else ""),
             )
 
 

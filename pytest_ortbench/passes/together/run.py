@@ -83,7 +83,7 @@ def _in_one_way(way: str, case: Case, neighbours: Sequence[Case], launcher: Laun
         for worker in range(case.sampling.workers):
             launches.append(launch(case, neighbours, launcher, worker))
     except WorkerError as error:
-        reason = f"{error.failure.kind}: {error.failure.message}"
+        reason = f"{error.failure.kind}: {error.failure.told}"
         return Together(way=way, neighbours=ids, reason=reason)
     except _NeighbourFailed as error:
         return Together(way=way, neighbours=ids, reason=str(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -92,18 +91,18 @@ def _fed(program: Program, inputs: Sequence[EngineTensor], tensors: int) -> list
     if len(program.names) == tensors and set(names) <= set(program.names):
         return [name if name in names else None for name in program.names]
     more = tensors - len(names)
-    listed = json.dumps([*names, *(f"unused_{number}" for number in range(1, more + 1))])
     raise EngineRefusal(
         f"the exported ONNX file has {counted(len(names), 'input')} ({', '.join(names)}), but the "
         f"example inputs hold {counted(tensors, 'tensor')}"
         + (", and it is not known which of them the export left out" if more > 0 else ""),
         kind="error",
-        hint="Name the tensors in the order of the example inputs: end the function that returns "
-        f"the model with e.g. 'return model, inputs, {{\"names\": {listed}}}'. Here inputs are the "
-        "example inputs, and unused_1 is a tensor that the export left out"
+        hint="Give each example tensor a name: end the function that returns the model with "
+        f"'return model, examples, {{\"names\": names}}'. In it, examples are the {tensors} "
+        f"tensors, and names is a list of {tensors} texts in the same order: the name that the "
+        "tensor has in the ONNX file, and any other text for a tensor that the export left out"
         if more > 0
-        else "Return one example tensor for each input: end the function that returns the model "
-        f"with 'return model, ({', '.join(names)},)'",
+        else "Pass a tensor for each input. A number is none: write torch.tensor(3) in place of 3, "
+        "in the example inputs and, if the model is an exported program, in its export",
     )
 
 

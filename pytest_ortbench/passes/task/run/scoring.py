@@ -32,9 +32,7 @@ def measure(result: CaseResult, means: Means) -> TaskAccuracy:
     except WorkerError as error:
         failure = error.failure
         kind = "" if failure.kind == "error" else f"{failure.kind}: "
-        hint = f". {failure.hint}" if failure.hint else ""
-        reason = f"{kind}{failure.message}{hint}"
-        return TaskAccuracy(dataset=case.dataset.label, reason=reason)
+        return TaskAccuracy(dataset=case.dataset.label, reason=f"{kind}{failure.told}")
 
 
 def lacking(result: CaseResult, _argument: str, *, reason: str, interrupted: bool) -> TaskAccuracy:
@@ -63,7 +61,7 @@ def _scored(case: Case, dataset: Dataset, launcher: Launcher) -> TaskAccuracy:
     try:
         reference = str(reference_scores(case, dataset, launcher))
     except WorkerError as error:
-        why_none = error.failure.message
+        why_none = error.failure.told
     with closing(_opened(case, launcher)) as worker:
         scored = _held_against(worker, dataset, reference)
         return replace(scored, reference_reason=why_none)
@@ -107,7 +105,7 @@ def score_sides(
         with closing(_opened(contender, launcher)) as worker:
             return _held_against(worker, dataset, str(path))
     except WorkerError as error:
-        return TaskAccuracy(dataset=dataset.label, reason=error.failure.message)
+        return TaskAccuracy(dataset=dataset.label, reason=error.failure.told)
     finally:
         path.unlink(missing_ok=True)
 
