@@ -143,8 +143,9 @@ def says(owner: str, text: str, longest: int = 400) -> str:
         longest: Characters of it that are quoted.
     """
     lines = text.strip().splitlines()
-    line = lines[0].strip().rstrip(".")[:longest] if lines else "nothing"
-    return f"{owner} says: {in_quotes(line)}"
+    if not lines:
+        return f"{owner} gives no reason"
+    return f"{owner} says: {in_quotes(lines[0].strip().rstrip('.')[:longest])}"
 
 
 def in_quotes(text: str) -> str:

@@ -188,7 +188,7 @@ def _git(folder: Path, *arguments: str) -> bytes:
     if done.returncode:
         told = done.stderr.decode("utf-8", "replace").strip().splitlines()
         fatal = [line for line in told if line.startswith("fatal:")]
-        reason = (fatal or told or ["nothing"])[-1]
+        reason = (fatal or told or [""])[-1]
         raise ModelError(says("Git", reason), place=f"git {arguments[0]}", hint=_WITHOUT_GIT)
     return done.stdout
 

@@ -180,6 +180,8 @@ class Pass:
             a pass that looks at none.
         unit: What its cases time instead of inferences, ``None`` where they time these. Such cases
             ask for the pass by themselves.
+        left_out_by: What leaves it out, as it follows on "To keep the budget,"; empty for leaving
+            out the option that asks for it.
         report_rank: Order of lines and tables among those of other passes; the default comes last.
         facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
         command: Its command of ``ortbench``, ``None`` without one.
@@ -248,6 +250,7 @@ class Pass:
     beside_accuracy: str = ""
     about_answers: str = ""
     unit: TimedUnit | None = None
+    left_out_by: str = ""
     report_rank: int = 1000
     facts_of_case: str = ""
     command: PassCommand | None = None

@@ -23,6 +23,7 @@ from pytest_ortbench.execution.budget import (
     BudgetPart,
 )
 from pytest_ortbench.gate.measuring.until import Until
+from pytest_ortbench.passes.registry import pass_named
 from pytest_ortbench.plugin.expected_time import (
     costs_of,
     end_takes_s,
@@ -157,12 +158,6 @@ def ranks_of(cases: Sequence[Case], held: Collection[Key]) -> dict[Key, Rank]:
 
 #: An advised budget leaves room for the latency of all cases.
 _ROOM = 1.5
-#: How a pass is left out, where that is not to leave out the option of its name.
-_WITHOUT = {
-    "served": "leave out --ort-serve",
-    "generation": "write --ort-generate=off",
-    "export_check": "write --ort-export-check=off",
-}
 
 
 def _refuse_long_passes(budget: Budget, *, place: str) -> None:
@@ -193,7 +188,7 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
 def _without(name: str) -> str:
     """How a pass is left out: without the option that asks for it, if one does."""
     flag = next((row.flag for row in ROWS if row.asks_for == name), f"--ort-{name}")
-    return _WITHOUT.get(name, f"leave out {flag}")
+    return pass_named(name).left_out_by or f"leave out {flag}"
 
 
 def in_order(budget: Budget | None, items: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -247,6 +247,4 @@ def _shortened(text: str, longest: int = 300) -> str:
 
 
 def _last_lines(output: str) -> str:
-    return (
-        _shortened(" ".join(" ".join(output.splitlines()[-_LINES:]).split())) or "no reason given"
-    )
+    return _shortened(" ".join(" ".join(output.splitlines()[-_LINES:]).split()))

@@ -21,7 +21,7 @@ def test_a_message_has_place_rule_and_next_step() -> None:
     [
         ("no such layer.\nat line 3", "pnnx says: 'no such layer'"),
         ("can't open 'x'", "pnnx says: \"can't open 'x'\""),
-        (" \n", "pnnx says: 'nothing'"),
+        (" \n", "pnnx gives no reason"),
     ],
 )
 def test_words_of_others_are_one_quoted_line_with_their_owner(text: str, quoted: str) -> None:

@@ -156,7 +156,7 @@ def test_what_a_service_says_of_an_error_is_quoted_on_one_line(
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize(("models", "step"), [((), "load a model"), (("a", "b"), "model='a'")])
+@pytest.mark.parametrize(("models", "step"), [((), "load one"), (("a", "b"), "model='a'")])
 def test_a_list_that_names_no_single_model_is_told_with_its_step(
     service: TextService, models: tuple[str, ...], step: str
 ) -> None:

@@ -92,7 +92,7 @@ Converted Failed!
             1,
             "MNN can't convert the model. It says: 'no such file'",
         ),
-        ("", 1, "MNN can't convert the model. It says: 'nothing'"),
+        ("", 1, "MNN can't convert the model. It gives no reason"),
     ],
 )
 def test_mnn_says_why_it_converted_nothing(log: str, status: int, line: str) -> None:
@@ -136,7 +136,7 @@ Invoked with:
             1,
             "IREE's compiler ended by signal 11",
         ),
-        ("", 1, "IREE can't compile the model. It says: 'nothing'"),
+        ("", 1, "IREE can't compile the model. It gives no reason"),
     ],
 )
 def test_iree_says_why_it_compiled_nothing(log: str, status: int, line: str) -> None:
@@ -263,7 +263,7 @@ Wrong value f8 for property key INFERENCE_PRECISION_HINT. Supported values: bf16
             "unsupported",
             "OpenVINO can't run the model. It says: 'Exception from a.cpp:1:'",
         ),
-        ("", "unsupported", "OpenVINO can't run the model. It says: 'nothing'"),
+        ("", "unsupported", "OpenVINO can't run the model. It gives no reason"),
     ],
 )
 def test_openvino_tells_the_cause_and_not_where(text: str, kind: str, line: str) -> None:
@@ -324,7 +324,7 @@ fold_constants ...
             255,
             "ncnn's converter pnnx failed. It says: 'parameter conflict'",
         ),
-        ("", 1, "ncnn's converter pnnx failed. It says: 'nothing'"),
+        ("", 1, "ncnn's converter pnnx failed. It gives no reason"),
     ],
 )
 def test_ncnn_says_why_its_converter_wrote_nothing(log: str, status: int, line: str) -> None:

@@ -71,7 +71,7 @@ def test_what_can_not_start_fails_when_it_is_opened(launcher: ProcessLauncher, c
     lost = replace(case, runtime=NOWHERE)
     with launcher.ahead([lost, case], worker=0, deadline=1e12):
         launcher.open(case, worker=0, deadline=1e12)
-        with pytest.raises(WorkerError, match="/no/such/python ") as caught:
+        with pytest.raises(WorkerError, match="'/no/such/python'") as caught:
             launcher.open(lost, worker=0, deadline=1e12)
     assert (caught.value.failure.kind, caught.value.failure.phase) == ("unavailable", "start")
 

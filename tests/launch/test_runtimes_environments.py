@@ -353,7 +353,7 @@ def test_an_installer_that_names_no_python_makes_us_try_all(tmp_path: Path) -> N
     assert installer.made == [13, 12, 11]
     installer.refuse[11] = error
     failure = failure_of(environments, "onnxruntime==1.14.1")
-    assert "3.13.5, 3.12.5, 3.11.5" in failure.hint
+    assert "3.13.5, 3.12.5, 3.11.5" in failure.message
 
 
 def test_two_distributions_in_one_runtime_are_refused(tmp_path: Path) -> None:

@@ -142,14 +142,25 @@ def test_who_lets_uv_download_pythons_has_the_last_word(
     [
         (
             _NO_TAG,
-            "onnxruntime==1.15.1 has no wheels with a matching Python ABI tag (e.g., `cp313`)",
+            "uv says: 'onnxruntime==1.15.1 has no wheels with a matching Python ABI tag (e.g., "
+            "`cp313`)'",
             True,
             "",
         ),
-        (_NO_VERSION, "there is no version of onnxruntime==99", False, ""),
-        (_TREE, "onnxruntimee was not found in the package registry", False, "UV_INDEX"),
-        ("error: Failed to fetch: `x`", "error: Failed to fetch: `x`", False, "UV_INDEX"),
-        ("", "no reason given", False, ""),
+        (_NO_VERSION, "uv says: 'there is no version of onnxruntime==99'", False, ""),
+        (
+            _TREE,
+            "uv says: 'onnxruntimee was not found in the package registry'",
+            False,
+            "UV_INDEX",
+        ),
+        (
+            "error: Failed to fetch: `x`",
+            "uv says: 'error: Failed to fetch: `x`'",
+            False,
+            "UV_INDEX",
+        ),
+        ("", "uv gives no reason", False, ""),
     ],
 )
 def test_the_reason_in_uvs_words(
@@ -176,8 +187,8 @@ def test_pip_says_nothing_of_other_pythons(tmp_path: Path) -> None:
     assert caught.value.pythons == ()
     assert caught.value.depends_on_python
     assert caught.value.text == (
-        "Could not find a version that satisfies the requirement onnxruntime==1.24.1 (from "
-        "versions: 1.17.0, 1.17.1)"
+        "pip says: 'Could not find a version that satisfies the requirement onnxruntime==1.24.1 "
+        "(from versions: 1.17.0, 1.17.1)'"
     )
 
 

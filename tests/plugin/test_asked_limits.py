@@ -83,7 +83,11 @@ def test_limits_of_an_ini_file_may_hold_blanks_and_stand_in_lines(
             "latncy_p50:1ms",
             "'latncy_p50' in 'latncy_p50:1ms' is not a metric. Did you mean 'latency_p50'?",
         ),
-        ("latency_p50", "'latency_p50' is not a limit. Write a metric, an operator ("),
+        (
+            "latency_p50",
+            "'latency_p50' is not a limit. Write a metric, an operator (<=, >=, <, > or ==) and a "
+            "value, e.g. 'latency_p90 <= 30 ms'",
+        ),
     ],
 )
 def test_a_wrong_limit_is_one_message_before_measuring(

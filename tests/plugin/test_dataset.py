@@ -244,7 +244,10 @@ def test_data_that_can_t_be_used_fails_the_accuracy_suite_and_nothing_else(
     ("value", "says"),
     [
         ("absent.npz", "does not exist"),
-        ("labelled.py:absent", "labelled.py has no function 'absent'. Choose one of: validation"),
+        (
+            "labelled.py:absent",
+            "labelled.py has no function 'absent'. The only choice is 'validation'",
+        ),
         ("net.onnx", "'net.onnx' ends in .onnx, but "),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_revision_that_is_not_there_has_a_next_step(
 ) -> None:
     with pytest.raises(UsageError) as outside:
         revision("main", pytester.path)
-    assert "--ort-baseline" in outside.value.hint
+    assert "--ort-against=model:" in outside.value.hint
     commit(SHORTER)
     subprocess.run(["git", "-C", pytester.path, "branch", "-qM", "main"], check=True)
     with pytest.raises(UsageError) as raised:
@@ -115,4 +115,4 @@ def test_a_revision_that_is_not_there_has_a_next_step(
     assert "'git:main'" in raised.value.hint
     with pytest.raises(UsageError) as unknown:
         revision("0123456789", pytester.path)
-    assert "0123456789" in unknown.value.hint
+    assert "git fetch origin" in unknown.value.hint

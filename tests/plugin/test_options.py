@@ -304,7 +304,7 @@ def test_libraries_of_custom_operators_must_exist(read: Read, pytester: pytest.P
     (pytester.path / "there.so").touch()
     assert _message(read, "--ort-custom-ops=there.so,nope.so") == (
         f"--ort-custom-ops: the library {str(pytester.path / 'nope.so')!r} does not exist. "
-        "Name a library of custom operators (.so, .dll, .dylib), or a .py file"
+        "Correct the path of the library of custom operators"
     )
     # A runtime on another machine has files of its own.
     options = read("--ort-custom-ops=nope.so", "--ort-runtimes=board")

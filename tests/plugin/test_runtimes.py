@@ -123,7 +123,7 @@ def test_a_runtime_that_does_not_start_is_a_row_and_the_others_go_on(
     )
     assert result.parseoutcomes()["passed"] == 1
     assert result.parseoutcomes()["failed"] == 1
-    result.stdout.fnmatch_lines(["*no-such-program *"])
+    result.stdout.fnmatch_lines(["*'no-such-program'*"])
     statuses = {
         case["case"]["runtime"]["label"]: case["status"] for case in run_document(pytester)["cases"]
     }

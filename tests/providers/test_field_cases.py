@@ -432,9 +432,9 @@ def test_a_failure_in_a_probe_is_a_skip_with_its_reason(
 
 def test_a_runtime_that_can_not_be_asked_is_a_row(launcher: ProcessLauncher) -> None:
     absent = Runtime(label="absent", command=("/nowhere/python",))
-    with pytest.raises(WorkerError, match="/nowhere/python "):
+    with pytest.raises(WorkerError, match="'/nowhere/python'"):
         launcher.inspect(absent)
     providers, skips = candidates(launcher).providers(absent, ("all", "openvino"))
     assert [provider.label for provider in providers] == ["cpu", "openvino"]
     assert skips[0].what == "all"
-    assert "/nowhere/python " in skips[0].reason
+    assert "'/nowhere/python'" in skips[0].reason

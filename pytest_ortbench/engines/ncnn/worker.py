@@ -174,7 +174,7 @@ class Ncnn(Engine):
                 [sys.executable, "-c", _JOIN, str(self.task.path.absolute()), str(file)], folder
             )
             if joined.returncode:
-                last = (joined.stdout.strip() or "nothing").splitlines()[-1]
+                last = (joined.stdout.strip() or " ").splitlines()[-1]
                 raise EngineRefusal(
                     "the model can't be written as one file of up to 2 GB, which ncnn's converter "
                     f"pnnx needs. {says('Python', last)}",

@@ -152,7 +152,7 @@ def refusal_from(text: str, task: EngineTask) -> EngineRefusal:
         task: What was to run.
     """
     lines = [line.strip(" -") for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if not _PLACE.match(line)] or lines or ["nothing"]
+    causes = [line for line in lines if not _PLACE.match(line)] or lines or [""]
     lacking = _LACKING.search(text)
     if lacking is not None:
         return EngineRefusal(

@@ -22,6 +22,7 @@ _METRICS = (
 PASS = Pass(
     name="export_check",
     result_field="export_check",
+    left_out_by="write --ort-export-check=off",
     measure=".run:measure",
     lacking=".facts:ExportCheck",
     own_cases=".planning:has_source",

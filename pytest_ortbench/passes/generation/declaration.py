@@ -174,6 +174,7 @@ _ASKED = ("engine", "prompt_tokens", "new_tokens", "depth")
 PASS = Pass(
     name="generation",
     result_field="generation",
+    left_out_by="write --ort-generate=off",
     measure=".run:measure",
     lacking=".facts:GenerationCheck",
     phase=Phase(name="generation", doing="looking at what it writes", rank=60),

@@ -48,6 +48,7 @@ _METRICS = (
 PASS = Pass(
     name="served",
     result_field="served",
+    left_out_by="leave out --ort-serve",
     measure=".run:measure",
     lacking=".facts:ServiceUse",
     own_cases=".planning:is_served",

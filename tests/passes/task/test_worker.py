@@ -331,8 +331,8 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ("return [(X, Y)], max", "the inputs in batch 0 of data.py:give are a value of type nd"),
         (
             "return [({'x': X, 'mask': Y}, Y)], max",
-            "data.py:give gives values for 'mask', which is not an input of the model. Choose one "
-            "of: x",
+            "data.py:give gives values for 'mask', which is not an input of the model. The only "
+            "choice is 'x'",
         ),
         ("return [({}, Y)], max", "data.py:give gives no values for the input 'x'"),
         (

@@ -246,7 +246,7 @@ def compile_refusal(log: str, status: int) -> str:
     """
     errors = [match[1].strip() for match in map(_ERROR.search, log.splitlines()) if match]
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    quoted = next((text for text in errors if text), lines[-1] if lines else "nothing")
+    quoted = next((text for text in errors if text), lines[-1] if lines else "")
     operators = [match[1] or match[2] for match in _OPERATOR.finditer("\n".join(errors) or log)]
     if operators:
         return f"IREE can't compile the operator {operators[0]}. {says('It', quoted)}"
