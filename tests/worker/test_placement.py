@@ -379,7 +379,7 @@ class TestDamagedProfiles:
         assert caught.value.failure.phase == "profile"
 
     def test_absent(self, tmp_path: Path) -> None:
-        with pytest.raises(WorkerError, match="No such file"):
+        with pytest.raises(WorkerError, match="is missing"):
             read_profile(tmp_path / "absent.json", CPU)
 
     @pytest.mark.parametrize("mark", [True, False])
