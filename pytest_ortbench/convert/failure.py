@@ -142,7 +142,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
 
 
 def called(recipe: Recipe) -> str:
-    """Return what a sentence calls a precision: a user's own name has to be told from a word."""
+    """Return how a message names a precision; a name of the user's own stands in quotes."""
     return recipe.name if recipe.name == recipe.base else f"the precision {recipe.name!r}"
 
 

@@ -97,5 +97,5 @@ class Failure:
 
     @property
     def told(self) -> str:
-        """The message and the next step, where they stand as one reason."""
+        """The message, followed by the next step if there is one."""
         return f"{self.message}. {self.hint}" if self.hint else self.message

@@ -99,7 +99,7 @@ def content_of(path: str) -> str:
 
 
 def bytes_held_by(path: str) -> str:
-    """Return what tells a file from most others and reads none of it; empty if it is not here."""
+    """Return the size of a file as a text, without reading it; empty if it does not exist."""
     try:
         return f"{Path(path).stat().st_size} bytes"
     except (OSError, ValueError):

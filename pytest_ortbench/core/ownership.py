@@ -43,7 +43,7 @@ def others_in(*folders: Path) -> str:
 
 
 def advice_on_writers(*folders: Path) -> str:
-    """Return the next step for the first of some folders that others decide about.
+    """Return the next step where other users may write to one of some folders.
 
     Args:
         folders: As :func:`others_in` takes them.

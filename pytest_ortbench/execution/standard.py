@@ -286,7 +286,7 @@ def _kept(sampling: Sampling) -> int:
 
 
 def _step_to_run(case: Case) -> str:
-    """Say what may make a provider take nodes of a model that runs here, and took none."""
+    """Return the step for a provider that runs here and took no node of the model."""
     label, found = case.provider.label, open_sizes(case)
     if needs_sizes(case) and not case.session.fixed_dims:
         if found.reason:

@@ -232,7 +232,7 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
 
 
 def _absent_custom_ops(evidence: Evidence, path: str) -> Failure:
-    """A named file that is not there: on this machine, or on neither side."""
+    """Return the failure of a file of custom operators that does not exist."""
     message, hint = f"the file {path} of --ort-custom-ops does not exist", "Correct the path"
     runtime = runtime_of_refusal(evidence)
     if not runtime.shares_files:
@@ -416,7 +416,7 @@ def _shape(evidence: Evidence) -> Failure | None:
 
 
 def _step_for_inputs(evidence: Evidence) -> str:
-    """What makes inputs fit that a model refused."""
+    """Return the step that makes inputs fit the model that refused them."""
     files = {spec.path for spec in evidence.case.inputs if spec.path} if evidence.case else set()
     if files:
         return f"Correct the arrays in {', '.join(sorted(files))}"

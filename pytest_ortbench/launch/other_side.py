@@ -1,7 +1,8 @@
-"""Files that a runtime sees under the paths of this machine, and that are others.
+"""Failures about a file that is missing or different where a runtime measures.
 
-A runtime whose command starts a container may have an older copy there, or none. What a worker says
-of such a file is not true of the file that the user looks at; so the side is told.
+A runtime whose command starts a container may have an older copy under the same path, or none. What
+a worker says of that copy is not true of the file that the user looks at, so the message says where
+the file was read.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ def _check_hint(name: str, hint: object, place: str) -> None:
 
 
 def _like(value: object) -> str:
-    """Return a hint as it is written that means what was written in its place."""
+    """Return an example of a hint that is near to what the user wrote."""
     if value in _HINT_KINDS:
         return f'{{ kind = "{value}" }}'
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -286,7 +286,7 @@ def _check_digest(entry: CatalogueEntry, path: Path) -> None:
 
 
 def wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
-    """Return the error of a file that was fetched, and is not the one that its entry means.
+    """Return the error for a fetched file whose digest is not that of its entry.
 
     Args:
         entry: The entry.

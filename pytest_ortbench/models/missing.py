@@ -1,4 +1,4 @@
-"""The next step for a model that is named, and is not there."""
+"""The next step where a model that is named does not exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_NAMED = 8
 
 
 def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str:
-    """Return the next step for a model that is not there: the nearest name, or some beside it.
+    """Return the next step for a model that does not exist: the nearest name, or some beside it.
 
     Args:
         spec: What was written.

@@ -221,7 +221,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
     damaged = _damaged_name(proto)
     if damaged is not None:
         raise ModelError(
-            f"a name in the file is no text in UTF-8 ({damaged[:40]!r})",
+            f"a name in the file is not valid UTF-8 ({damaged[:40]!r})",
             place=str(path),
             hint=MAKE_AGAIN,
         )

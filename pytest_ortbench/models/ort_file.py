@@ -59,8 +59,8 @@ def read_ort_file(path: Path, *, name: str, source: str) -> Model:
         raise ModelError(
             "the name of the file ends in .ort, but the file is not in ONNX Runtime's own format",
             place=str(path),
-            hint=f"If it is an ONNX model, rename it to {path.stem}.onnx. If not, make it again of "
-            "the ONNX model: 'python -m onnxruntime.tools.convert_onnx_models_to_ort "
+            hint=f"If it is an ONNX model, rename it to {path.stem}.onnx. If not, make it again "
+            "from the ONNX model: 'python -m onnxruntime.tools.convert_onnx_models_to_ort "
             f"{path.with_suffix(ONNX)}'",
         )
     return Model(

@@ -180,8 +180,8 @@ class Pass:
             a pass that looks at none.
         unit: What its cases time instead of inferences, ``None`` where they time these. Such cases
             ask for the pass by themselves.
-        left_out_by: What leaves it out, as it follows on "To keep the budget,"; empty for leaving
-            out the option that asks for it.
+        left_out_by: How a user leaves it out, e.g. ``write --ort-generate=off``; empty where that
+            is to leave out the option that asks for it.
         report_rank: Order of lines and tables among those of other passes; the default comes last.
         facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
         command: Its command of ``ortbench``, ``None`` without one.

@@ -92,7 +92,7 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
 
 
 def _completed(text: str) -> str:
-    """Return the address of which a text is a part, or nearly one; empty if there is none."""
+    """Return an incomplete address completed; empty if no address can be made of it."""
     whole = text if "://" in text else f"http://{text}"
     stem = whole.rstrip("/")
     tried = (

@@ -68,7 +68,7 @@ def read_app(written: OptionText) -> str:
 
 
 def _meant(text: str) -> str:
-    """An application as it is written here: that of the text, as far as the text names one."""
+    """Return how an application is written, with the file and name that the text has."""
     if Path(text).suffix.lower() == PYTHON:
         return f"{text}:app"
     match = _OF_MODULE.fullmatch(text)
@@ -123,7 +123,7 @@ def path_name(model: str) -> str:
 
 
 def _as_name(text: str) -> str:
-    """A text with what no name of a model may have in a path left out."""
+    """Return a text without the characters that the name of a model can't have in a URL."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100] or "model"
 
 

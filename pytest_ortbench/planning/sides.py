@@ -267,7 +267,7 @@ def _reduced(case: Case, kind: str, model: str) -> tuple[str, ...]:
 
 
 def _own(case: Case, kind: str, model: str) -> tuple[str, ...]:
-    """What is measured and on what, that of the differing axis emptied; as of :func:`_reduced`."""
+    """Return what is measured and on what, with the axis that differs left empty."""
     parts = _parts(case, model)
     if kind in parts and not (kind == "model" and model):
         parts[kind] = ""

@@ -186,7 +186,7 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
 
 
 def _without(name: str) -> str:
-    """How a pass is left out: without the option that asks for it, if one does."""
+    """Return how a user leaves a pass out."""
     flag = next((row.flag for row in ROWS if row.asks_for == name), f"--ort-{name}")
     return pass_named(name).left_out_by or f"leave out {flag}"
 

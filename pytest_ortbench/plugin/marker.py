@@ -141,7 +141,7 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
 
 
 def _as_models(value: object) -> str:
-    """A value as that of the keyword ``models``, if it can be one; else an example."""
+    """Return a value as it is written for the keyword ``models``; an example if it can't be one."""
     return repr(value) if isinstance(value, str | list) else "['model.onnx']"
 
 

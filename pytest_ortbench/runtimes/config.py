@@ -127,7 +127,7 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
 
 
 def _as_table(entry: object) -> str:
-    """An entry that is no table as one: a text names a Python, if it is a path, or packages."""
+    """Return an entry as a table; a text is a Python if it is a path, else packages."""
     if not isinstance(entry, str) or not entry:
         return '{ command = ["/opt/ort/bin/python"] }'
     key = "command" if "/" in entry or "\\" in entry else "requirements"

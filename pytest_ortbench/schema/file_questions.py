@@ -1,4 +1,4 @@
-"""What the host asks of a worker about files: take this one, give me that one, what do you see."""
+"""What the host asks a worker about files: to store one, to send one, to say what some hold."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class FetchChunk(Question[FetchedChunk]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenContents:
-    """What tells the content of each file that is there, by path."""
+    """Digests or sizes of the files that exist, by path."""
 
     contents: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeeContents(Question[SeenContents]):
-    """Look at what files hold on the worker's side.
+    """Ask for digests or sizes of files on the worker's side.
 
     Attributes:
         paths: Files that are read.

@@ -183,7 +183,7 @@ def _identity(info: RuntimeInfo) -> tuple[str, ...]:
 
 
 def _beside(value: object, other: object) -> str:
-    """A fact of one run as a message names it beside that of another: what differs of several."""
+    """Return a fact of one run as text; of several values, those that the other run lacks."""
     if isinstance(value, tuple) and isinstance(other, tuple):
         return ", ".join(str(part) for part in value if part not in other) or "none of these"
     return "nothing recorded" if value is None else repr(value)

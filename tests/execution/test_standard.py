@@ -126,7 +126,7 @@ def _spoiled(
     opened = launcher.open
 
     def fail(phase: str) -> Any:
-        raise WorkerError(Failure(kind=kind, phase=phase, message=f"no {phase}"))
+        raise WorkerError(Failure(kind=kind, phase=phase, message=f"no {phase}", hint="Run again"))
 
     def spoiled(case: Case, *, worker: int, deadline: float | None) -> ClockedWorker:
         made = opened(case, worker=worker, deadline=deadline)
@@ -148,7 +148,8 @@ def test_a_profile_that_fails_leaves_what_was_measured(
     assert (result.status, result.failure) == ("measured", None)
     assert len(result.measurements) == 3
     assert result.placement is not None
-    assert result.placement.reason == f"{kind} while profiling placement: no profile"
+    reason = f"{kind} while profiling placement: no profile. Run again"
+    assert result.placement.reason == reason
     assert judge_placement(result.placement).is_unjudged
     summary = summarise(result)
     assert "latency_p50" in summary.quantities
@@ -183,7 +184,7 @@ def test_an_accuracy_that_fails_leaves_what_was_measured(
     assert result.accuracy is not None
     assert (result.accuracy.outputs, result.accuracy.reason) == (
         (),
-        "timeout while comparing outputs: no accuracy",
+        "timeout while comparing outputs: no accuracy. Run again",
     )
 
 

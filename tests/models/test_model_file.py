@@ -366,7 +366,6 @@ def test_a_path_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     assert "UTF-8" in error_of(path)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs links")
 def test_a_link_to_nothing_is_told_from_a_missing_file(tmp_path: Path) -> None:
     link = tmp_path / "link.onnx"
     link.symlink_to(tmp_path / "gone.onnx")

@@ -184,17 +184,17 @@ def _choose_or_add(spec: str, names: Sequence[str], in_option: bool) -> str:
     """
     near = nearest(spec, names)
     whole = _file_of(spec)
-    add = (
-        f"dd {whole} to --ort-models"
+    where = (
+        f"{whole} to --ort-models"
         if spec.startswith(SCHEMES)
-        else f"dd the file of {spec!r} where the other models are named (--ort-models, or the "
+        else f"the file of {spec!r} where the other models are named (--ort-models, or the "
         f"arguments of pytest), e.g. {whole}"
         if in_option
-        else f"dd the file of {spec!r} to the arguments of pytest, e.g. {whole}"
+        else f"the file of {spec!r} to the arguments of pytest, e.g. {whole}"
     )
     if near:
-        return f"Did you mean {near!r}? If not, a{add}"
-    return f"A{add}. If you meant another model, write its name: this run has {', '.join(names)}"
+        return f"Did you mean {near!r}? If not, add {where}"
+    return f"Add {where}. If you meant another model, write its name: {', '.join(names)}"
 
 
 def why_not_together(case: Case) -> str:

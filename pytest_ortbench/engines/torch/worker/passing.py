@@ -101,8 +101,8 @@ def _fed(program: Program, inputs: Sequence[EngineTensor], tensors: int) -> list
         f"tensors, and names is a list of {tensors} texts in the same order: the name that the "
         "tensor has in the ONNX file, and any other text for a tensor that the export left out"
         if more > 0
-        else "Pass a tensor for each input. A number is none: write torch.tensor(3) in place of 3, "
-        "in the example inputs and, if the model is an exported program, in its export",
+        else "Pass a tensor for each input. A number is not a tensor: write torch.tensor(3) in "
+        "place of 3, in the example inputs and, if the model is an exported program, in its export",
     )
 
 

@@ -110,7 +110,7 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
 
 
 def _near_load(scenario: str, parts: list[str]) -> str:
-    """Return which load may be meant by one of no known scenario."""
+    """Return the load that may be meant where the scenario is not known."""
     near = nearest(scenario, SCENARIOS)
     if not near:
         return did_you_mean(scenario, SCENARIOS)
@@ -403,7 +403,7 @@ def _rate(part: str, text: str, place: str) -> float:
 
 
 def _with_rate(part: str, text: str) -> str:
-    """Return how a rate is written that is none: a latency limit may stand in its place."""
+    """Return what to write in place of a value that is not a rate, such as a latency limit."""
     scenario, *parts = (other.strip() for other in text.split(":"))
     try:
         parse_amount(part, "s", place="")
