@@ -14,7 +14,13 @@ from typing import NamedTuple
 import click
 
 from pytest_ortbench.cli.terminal import ExitCode, ReaderGone, silence, warn
-from pytest_ortbench.core.errors import OrtbenchError, did_you_mean
+from pytest_ortbench.core.errors import (
+    OrtbenchError,
+    UsageError,
+    did_you_mean,
+    lacks_room,
+    says,
+)
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.stop_signals import stopped_by_signals
 from pytest_ortbench.core.version import VERSION
@@ -147,10 +153,27 @@ def run(arguments: Sequence[str]) -> int:
         silence()
         return ExitCode.FINE
     except OrtbenchError as error:
-        # One line, whatever a native message inside of it looks like.
-        warn(f"ortbench: {' '.join(str(error).split())}")
+        _tell(error)
+    except OSError as error:
+        if not lacks_room(error):
+            raise
+        _tell(_no_room(error))
     except click.Abort:
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
         error.show(sys.stderr)
     return ExitCode.WRONG_CALL
+
+
+def _tell(error: OrtbenchError) -> None:
+    # One line, whatever a native message inside of it looks like.
+    warn(f"ortbench: {' '.join(str(error).split())}")
+
+
+def _no_room(error: OSError) -> UsageError:
+    named = f"the file {error.filename}" if error.filename else "a file, or the output,"
+    return UsageError(
+        f"{named} can't be written. {says('The system', error.strerror or str(error))}",
+        hint="Free space on the disk, and run the command again. Temporary files can go to another "
+        "disk: name a folder of it in the environment variable TMPDIR",
+    )

@@ -134,6 +134,11 @@ RAISE_OPEN_FILES = "Raise the limit of open files, e.g. with 'ulimit -n 4096', a
 _FULL = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
+def lacks_room(error: OSError) -> bool:
+    """Return whether a file system has no room for what was to be written."""
+    return error.errno in _FULL
+
+
 def says(owner: str, text: str, longest: int = 400) -> str:
     """Return what somebody else's program said, as its words: ``pnnx says: 'no such layer'``.
 
@@ -191,9 +196,7 @@ def cache_advice(error: OSError, variable: str = "ORTBENCH_CACHE") -> str:
     """
     other = f"name another folder in the environment variable {variable}"
     return (
-        f"Free space there, or {other}"
-        if error.errno in _FULL
-        else f"{other[0].upper()}{other[1:]}"
+        f"Free space there, or {other}" if lacks_room(error) else f"{other[0].upper()}{other[1:]}"
     )
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 
 from pytest_ortbench.core.cpus import read_text
+from pytest_ortbench.core.errors import CarriedFailure, cache_advice, says
+from pytest_ortbench.core.failures import case_error
 
 #: The file that names the process.
 OWNER = ".ortbench-owner.json"
@@ -35,9 +37,21 @@ class OwnFolder:
     Args:
         kind: What it is for, as a part of its name.
         parent: Where it is made; ``None``: where temporary files are.
+
+    Raises:
+        CarriedFailure: if it can't be made where temporary files are.
+        OSError: if it can't be made in ``parent``.
     """
 
     def __init__(self, kind: str, parent: Path | None = None) -> None:
+        try:
+            self._make(kind, parent)
+        except OSError as error:
+            if parent is not None:
+                raise
+            raise _no_folder(error) from error
+
+    def _make(self, kind: str, parent: Path | None) -> None:
         prefix = f"{_PREFIX}{kind}-" if parent is None else f".{_PREFIX}{kind}-"
         self._folder = tempfile.TemporaryDirectory(
             prefix=prefix, dir=parent, ignore_cleanup_errors=True
@@ -63,6 +77,19 @@ class OwnFolder:
         """Remove the folder with all that is in it; safe to repeat."""
         self._lock.close()
         self._folder.cleanup()
+
+
+def _no_folder(error: OSError) -> CarriedFailure:
+    """Return what to tell where no temporary folder can be made."""
+    try:
+        place = f"the temporary folder {tempfile.gettempdir()}"
+    except OSError:
+        place = "a temporary folder"
+    return case_error(
+        f"no file can be written in {place}. {says('The system', error.strerror or str(error))}",
+        cache_advice(error, "TMPDIR"),
+        kind="error",
+    )
 
 
 def sweep(parent: Path | None = None) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -152,3 +153,28 @@ def test_errors_about_documents_name_the_file(tool, store):
     assert ended.code == 2
     assert (ended.error.place, "700" in ended.error.message.split()) == (str(path), True)
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/full")
+@pytest.mark.live
+def test_output_that_finds_no_room_is_one_message():
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        ended = subprocess.run(
+            [sys.executable, "-m", "pytest_ortbench.cli", "models", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert ended.stderr.startswith("ortbench: ")
+
+
+def test_another_fault_of_the_system_keeps_its_traceback(monkeypatch):
+    def broken(*_arguments: object, **_named: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(application.application, "main", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        application.run(["models"])

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core import own_folder
+from pytest_ortbench.core.errors import CarriedFailure
+from pytest_ortbench.core.failure import Failure
 from pytest_ortbench.core.own_folder import OWNER, OwnFolder, is_alive, start_of, sweep
 from tests.left_folders import NOBODY, left_folder
 
@@ -109,6 +111,26 @@ def test_another_users_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_folder_that_is_not_there_is_swept(tmp_path: Path) -> None:
     assert sweep(tmp_path / "none") == 0
+
+
+def test_where_no_temporary_folder_can_be_made_a_case_can_not_be_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a folder that is named the caller knows what to tell."""
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    monkeypatch.setattr(own_folder.tempfile, "tempdir", str(file))
+    with pytest.raises(CarriedFailure) as raised:
+        OwnFolder("probe")
+    assert raised.value.failure == Failure(
+        kind="error",
+        phase="inputs",
+        message=f"no file can be written in the temporary folder {file}. "
+        "The system says: 'Not a directory'",
+        hint="Name another folder in the environment variable TMPDIR",
+    )
+    with pytest.raises(NotADirectoryError):
+        OwnFolder("probe", file)
 
 
 def test_a_process_lives_under_the_time_of_its_start_only() -> None:
