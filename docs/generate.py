@@ -151,7 +151,7 @@ def commands_page() -> str:
 
     from pytest_ortbench.cli.application import COMMANDS, application
 
-    parent = click.Context(application, info_name="ortbench")
+    parent = click.Context(application, info_name="ortbench", **application.context_settings)
     index = table(
         ("command", "what it does"),
         [(f"[{name}](#ortbench-{name})", entry.help) for name, entry in COMMANDS.items()],

@@ -320,7 +320,7 @@ def help_of_commands() -> str:
         for inner_name, inner in getattr(command, "commands", {}).items():
             yield from shown(inner, context, inner_name)
 
-    context = click.Context(application, info_name="ortbench")
+    context = click.Context(application, info_name="ortbench", **application.context_settings)
     lines = list(shown(application, None, "ortbench"))
     for name, entry in COMMANDS.items():
         command = application.get_command(context, name)
