@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -172,25 +173,55 @@ def _nearest(name: str, folder: Path) -> str:
 def _git(folder: Path, *arguments: str) -> bytes:
     command = ["git", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_GIT_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise ModelError(
-            f"'git {arguments[0]}' did not end within {_GIT_S:.0f} s",
-            place=_PLACE,
-            hint=f"Run again. {_WITHOUT_GIT}",
-        ) from error
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+                content, said = process.communicate(timeout=_GIT_S)
+            except subprocess.TimeoutExpired as error:
+                raise _too_slow(arguments, _ended_with_children(process.pid)) from error
+            except BaseException:
+                _ended_with_children(process.pid)
+                raise
     except OSError as error:  # of no file: whatever is asked of Git can't be told
         raise UsageError(
             f"Git can't be run ({says('the system', error.strerror or str(error))})",
             place=_PLACE,
             hint=f"Install Git. {_WITHOUT_GIT}",
         ) from error
-    if done.returncode:
-        told = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    if process.returncode:
+        told = said.decode("utf-8", "replace").strip().splitlines()
         fatal = [line for line in told if line.startswith("fatal:")]
         reason = (fatal or told or [""])[-1]
         raise ModelError(says("Git", reason), place=f"git {arguments[0]}", hint=_WITHOUT_GIT)
-    return done.stdout
+    return content
+
+
+def _ended_with_children(pid: int) -> str:
+    """End Git and what it started, and return the command of that; empty where there is none.
+
+    A filter of Git's that hangs would live on.
+    """
+    import psutil  # only where Git does not end
+
+    try:
+        git = psutil.Process(pid)
+        running = [*git.children(recursive=True), git]
+    except psutil.NoSuchProcess:
+        return ""
+    commands = []
+    for process in running:
+        with suppress(psutil.Error):
+            commands.append(" ".join(process.cmdline()))
+            process.kill()
+    # Of a filter Git starts a shell, and this the command, which is the last one before Git here.
+    return commands[-2] if len(commands) > 1 else ""
+
+
+def _too_slow(arguments: tuple[str, ...], waited_for: str) -> ModelError:
+    wanted = f"'git {' '.join(arguments)}' did not end within {_GIT_S:.0f} s"
+    if waited_for:
+        wanted = f"{wanted}, because it waited for the command '{waited_for}'"
+    first = "Mend that command" if waited_for else "Run again"
+    return ModelError(wanted, place=_PLACE, hint=f"{first}. {_WITHOUT_GIT}")
 
 
 def external_locations(model: Path) -> list[str]:

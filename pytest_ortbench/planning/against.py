@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import OrtbenchError, UsageError
 from pytest_ortbench.core.gate import UnnamedModel
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import SCHEMES
@@ -55,6 +55,7 @@ class Against:
     offered: Callable[[Plan], Plan]
     _revision: Revision | None = None
     _files: dict[str, Model] = field(default_factory=dict)
+    _files_of_git: dict[Path, str | OrtbenchError] = field(default_factory=dict)
     _lost: dict[str, list[Path]] = field(default_factory=dict)
     _set_already: bool = False
 
@@ -247,12 +248,12 @@ class Against:
         files = _model_files(plan, found.top)
         self._files |= files
         earlier = {
-            str(found.extract(Path(path), self.folder)): model
+            self._extracted(found, Path(path)): model
             for path, model in files.items()
             if found.has(Path(path))
         }
         missed = [*self._gone(request, found), *self._lost.get(repr(request), ())]
-        gone = {str(found.extract(path, self.folder)): path for path in missed}
+        gone = {self._extracted(found, path): path for path in missed}
         originals = {**{path: Path(model.path) for path, model in earlier.items()}, **gone}
         specs = tuple(originals)
         baselines: tuple[Planned, ...] = ()
@@ -264,6 +265,19 @@ class Against:
         return without_unasked(
             pairing, baselines, lambda case: case.variant.precision in request.precisions
         )
+
+    def _extracted(self, found: Revision, path: Path) -> str:
+        """Return the path of a file as it was; Git is asked for each file once."""
+        kept = self._files_of_git.get(path)
+        if kept is None:
+            try:
+                kept = str(found.extract(path, self.folder))
+            except OrtbenchError as error:
+                kept = error
+            self._files_of_git[path] = kept
+        if isinstance(kept, OrtbenchError):
+            raise kept
+        return kept
 
     def _gone(self, request: PlanRequest, found: Revision) -> list[Path]:
         """Models that the request's folders and patterns held at the revision and hold no more."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import shlex
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.models import revisions
 from pytest_ortbench.models.revisions import revision
 from tests.refused import refused
 
@@ -72,3 +75,27 @@ def test_the_command_that_fetches_a_revision_makes_it_known_by_its_name(
     if "feature" in name:
         git("-C", "here", *shlex.split(command.strip("'"))[1:])
         assert revision(name, tmp_path / "here").name == name
+
+
+@pytest.mark.live
+def test_a_filter_of_git_that_hangs_is_named_and_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would go on when Git is gone, since it is no child of ours."""
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-C", str(tmp_path), *arguments], check=True, capture_output=True)
+
+    git("init", "--quiet")
+    (tmp_path / "net.onnx").write_bytes(b"model")
+    (tmp_path / ".gitattributes").write_text("*.onnx filter=store\n")
+    git("add", "--all")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=first")
+    waiting = f"sleep {random.uniform(1000, 2000)}"
+    git("config", "filter.store.smudge", waiting)
+    found = revision("HEAD", tmp_path)
+    monkeypatch.setattr(revisions, "_GIT_S", 2.0)
+    with refused(ModelError, waiting, "2 s", "net.onnx"):
+        found.extract(tmp_path / "net.onnx", tmp_path / "earlier")
+    commands = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
+    assert waiting not in commands

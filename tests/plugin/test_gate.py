@@ -309,6 +309,21 @@ def test_a_revision_is_read_through_git_and_a_model_that_it_had_vanished(
 
 
 @pytest.mark.needs("git")
+def test_a_file_that_git_can_not_give_is_asked_for_once(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    """Git may wait for minutes before it gives up."""
+    model_file("net.onnx")
+    (pytester.path / ".gitattributes").write_text("*.onnx filter=store\n")
+    committed(pytester.path, ".")
+    git(pytester.path, "config", "filter.store.smudge", "echo asked >> asked.txt; exit 1")
+    git(pytester.path, "config", "filter.store.required", "true")
+    result = pytester.runpytest("net.onnx", *QUICK, "--ort-against=git:HEAD")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert (pytester.path / "asked.txt").read_text() == "asked\n"
+
+
+@pytest.mark.needs("git")
 def test_a_pointer_of_git_lfs_is_explained(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
