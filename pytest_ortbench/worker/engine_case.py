@@ -99,6 +99,7 @@ class EngineCase(MeasuredCase):
 
     def __init__(self, case: Case, enter: Enter, *, engines: str = "") -> None:
         super().__init__(case, enter)
+        enter("import")
         self._kind = _kind_of(case)
         folder = Path(engines) / cache_key(case) if engines else None
         self._state = "none"

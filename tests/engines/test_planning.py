@@ -187,7 +187,10 @@ def test_a_runtime_without_the_package_of_an_engine_is_told_how_to_get_it(
     case = case_of()
     provider = replace(case.provider, alias="no-such-engine")
     runtime = Runtime(label="other", requirements=requirements)
+    entered: list[str] = []
     with pytest.raises(WorkerError) as caught:
-        EngineCase(replace(case, provider=provider, runtime=runtime), lambda _: None)
+        EngineCase(replace(case, provider=provider, runtime=runtime), entered.append)
+    # The reason of the case names the phase that was entered last.
+    assert entered == [caught.value.failure.phase] == ["import"]
     assert caught.value.failure.kind == "unavailable"
     assert told in caught.value.failure.hint
