@@ -29,6 +29,7 @@ WHOLE_MODULES: dict[str, str] = {
     "fleet/hosts/parcel.py": "arguments of the command line, names of files",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",
     "launch/diagnose_import.py": "messages of Python",
+    "launch/diagnose_system.py": "messages of ONNX Runtime",
     "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",
     "launch/lost_device.py": "messages of drivers and of what stands above them",
     "launch/machine.py": "files of the system, output of git",

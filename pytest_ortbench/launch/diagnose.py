@@ -6,14 +6,12 @@ both meet here; nothing else decides what kind of failure something is.
 
 from __future__ import annotations
 
-import errno
 import re
 import shlex
 from dataclasses import replace
 from pathlib import PurePath
 
-from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.errors import RAISE_OPEN_FILES, TOO_MANY_OPEN, in_quotes, says
+from pytest_ortbench.core.errors import in_quotes, says
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.launch.diagnose_conversions import (
@@ -29,11 +27,11 @@ from pytest_ortbench.launch.diagnose_providers import (
     left_device,
     provider_kernel,
 )
+from pytest_ortbench.launch.diagnose_system import refused_by_system
 from pytest_ortbench.launch.evidence import (
     Evidence,
     Rule,
     failure_of,
-    made_anew,
     newer_runtime,
     runtime_of_refusal,
     step_for_types,
@@ -52,7 +50,6 @@ __all__ = [
     "SMALLER_INPUTS",
     "Evidence",
     "diagnose",
-    "how_to_start",
     "graph_refused",
     "implied_by",
     "left_device",
@@ -467,6 +464,7 @@ _ABOUT_SHAPES = re.compile(
 _RULES: tuple[Rule, ...] = (
     _memory,
     _axes,
+    refused_by_system,
     not_imported,
     *RULES,
     _options,
@@ -478,17 +476,3 @@ _RULES: tuple[Rule, ...] = (
     _files,
     _shape,
 )
-
-
-def how_to_start(error: OSError, runtime: Runtime) -> str:
-    """Return the next step where the system can't start the program of a runtime."""
-    if error.errno in TOO_MANY_OPEN:
-        return RAISE_OPEN_FILES
-    if error.errno in (errno.EAGAIN, errno.ENOMEM):
-        return "End other programs of your user, and run again"
-    if runtime.requirements:
-        return made_anew(runtime)
-    return (
-        f"Install this program, or correct the command of the runtime {runtime.label!r} in "
-        "pyproject.toml or ortbench.toml"
-    )

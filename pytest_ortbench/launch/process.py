@@ -23,7 +23,8 @@ from pytest_ortbench.core.outcome import PHASES, Failure
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.launch import bootstrap
 from pytest_ortbench.launch.channel import Channel, Garbage
-from pytest_ortbench.launch.diagnose import SMALLER_INPUTS, how_to_start, out_of_memory
+from pytest_ortbench.launch.diagnose import SMALLER_INPUTS, out_of_memory
+from pytest_ortbench.launch.diagnose_system import how_to_start
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
 from pytest_ortbench.launch.lost_device import HINT, lost_device
 from pytest_ortbench.launch.memory_limit import MemoryLimit

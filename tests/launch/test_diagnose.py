@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 
 import pytest
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
+from pytest_ortbench.core.errors import RAISE_OPEN_FILES
 from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.diagnose import (
@@ -465,3 +468,19 @@ def test_a_model_of_an_old_operator_set_is_to_be_exported_with_a_newer_one(
     hint = judge(said.RELU_1, case=old).hint
     assert ("--ort-precisions" in hint) is not is_old
     assert (f" {opset}," in hint) is is_old
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EMFILE, RAISE_OPEN_FILES),
+        (errno.EIO, ""),
+    ],
+)
+def test_the_number_of_a_system_error_is_told_as_what_the_system_says(
+    number: int, hint: str
+) -> None:
+    failure = judge(f"SystemError : {number}", error="RuntimeError")
+    assert failure.kind == "error"
+    assert f"The system says: '{os.strerror(number)}'" in failure.message
+    assert failure.hint == hint
