@@ -173,8 +173,8 @@ def test_output_that_finds_no_room_is_one_message():
 
 def test_another_fault_of_the_system_keeps_its_traceback(monkeypatch):
     def broken(*_arguments: object, **_named: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(application.application, "main", broken)
-    with pytest.raises(OSError, match="Input/output error"):
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         application.run(["models"])

@@ -482,5 +482,5 @@ def test_the_number_of_a_system_error_is_told_as_what_the_system_says(
 ) -> None:
     failure = judge(f"SystemError : {number}", error="RuntimeError")
     assert failure.kind == "error"
-    assert f"The system says: '{os.strerror(number)}'" in failure.message
+    assert os.strerror(number) in failure.message
     assert failure.hint == hint
