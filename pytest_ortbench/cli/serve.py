@@ -246,7 +246,7 @@ def _doubled(session: Session, request: PlanRequest) -> Case | None:
     try:
         return _prepared(session, replace(request, batch_sizes=(2,)))
     except WorkerError as error:
-        warn(f"note: requests are not joined: {error.failure.message}")
+        warn(f"note: requests are not joined: {error.failure.told}")
         return None
 
 

@@ -53,7 +53,7 @@ class Exchange:
                 self._types[side] = compared.types
                 self._compared = compared.accuracy
         except WorkerError as error:
-            self._compared = Accuracy(reason=f"{side}: {error.failure.message}")
+            self._compared = Accuracy(reason=f"{side}: {error.failure.told}")
         except OSError as error:
             # Outputs of a runtime elsewhere are brought here, where the disk may be full.
             self._compared = Accuracy(
@@ -135,7 +135,7 @@ def _with_spread(
         reference = launcher.reference(case, scratch)
         spread = launcher.reference_spread(case, reference, magnitudes)
     except WorkerError as error:
-        spread = ReferenceSpread(reason=error.failure.message)
+        spread = ReferenceSpread(reason=error.failure.told)
     return replace(accuracy, spread=spread)
 
 

@@ -88,7 +88,7 @@ def _reference(
     except WorkerError as error:
         if error.failure.phase == CHANGED_FILE:
             raise
-        return "", error.failure.message
+        return "", error.failure.told
     return str(path), ""
 
 

@@ -16,7 +16,7 @@ def explain_change(case: Case, before: Runtime, after: Runtime, launcher: Launch
     try:
         profiles_before, profiles_after = profile_sides(case, before, after, launcher)
     except WorkerError as error:
-        return [f"the operators can't be compared: {error.failure.message}"]
+        return [f"the operators can't be compared: {error.failure.told}"]
     profiles = (*profiles_before, *profiles_after)
     missing = next((profile.reason for profile in profiles if profile.reason), "")
     if missing:

@@ -63,7 +63,7 @@ def measure(result: CaseResult, means: Means) -> Stages:
         # As in the standard pass, fewer workers than asked for are said by a flag.
         if error.failure.kind != "timeout" or not workers:
             faulty = error.failure.phase == "stages"
-            reason = error.failure.message if faulty else f"{error.failure.kind}: {error}"
+            reason = error.failure.told if faulty else f"{error.failure.kind}: {error}"
     return Stages(
         file=path.name,
         digest=digest,

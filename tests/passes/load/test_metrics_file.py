@@ -203,7 +203,10 @@ def test_a_number_that_a_query_computed_is_the_rate_beside_a_limit(read, found: 
 
 def test_services_of_others_are_read(read) -> None:
     triton = (
+        "# HELP nv_inference_request_success Number of successful inference requests\n"
+        "# TYPE nv_inference_request_success counter\n"
         'nv_inference_request_success{model="det",version="1"} %s %s\n'
+        "# TYPE nv_inference_request_failure counter\n"
         'nv_inference_request_failure{model="det",reason="OTHER",version="1"} %s %s\n'
     )
     labels = 'model_name="llm"'

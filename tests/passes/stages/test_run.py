@@ -114,9 +114,10 @@ def test_where_stages_can_not_be_had_no_worker_is_started(
 
 def test_an_error_of_the_users_code_is_told_from_others(case: Case) -> None:
     launcher = Staged()
-    launcher.failure = Failure(kind="error", phase="stages", message="own.py:2: it broke")
+    broke = Failure(kind="error", phase="stages", message="own.py:2: it broke", hint="Mend it")
+    launcher.failure = broke
     found = measured(case, launcher)
-    assert (found.reason, found.faulty, found.workers) == ("own.py:2: it broke", True, ())
+    assert (found.reason, found.faulty, found.workers) == (broke.told, True, ())
     launcher.failure = Failure(kind="crash", phase="session", message="it died")
     found = measured(case, launcher)
     assert (found.reason, found.faulty) == ("crash: it died", False)

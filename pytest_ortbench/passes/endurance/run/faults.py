@@ -103,7 +103,7 @@ class Faults:
                 away_s = self._process.start_again(kill=kind == "kill")
                 self._found[kind] = EnduranceFault(kind=kind, count=1, away_s=away_s)
             except WorkerError as error:
-                self._found[kind] = EnduranceFault(kind=kind, count=1, reason=error.failure.message)
+                self._found[kind] = EnduranceFault(kind=kind, count=1, reason=error.failure.told)
                 return
             self._on_ended()
 

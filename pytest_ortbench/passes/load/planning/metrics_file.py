@@ -53,6 +53,8 @@ _PERCENT = "p99"
 #: What the name of a load may hold of the name of a file.
 _UNNAMED = re.compile(r"[^A-Za-z0-9._+-]")
 _LONGEST_NAME = 60
+#: What a line of Prometheus' text format begins with.
+_NAMES = re.compile(r"^[ \t]*([A-Za-z_:][\w:]*)", re.MULTILINE)
 #: An address in place of a file, up to a colon behind its path.
 _ADDRESS = re.compile(r"https?:(?:[^/:]|//[^/]*/?)[^:]*", re.IGNORECASE)
 
@@ -220,10 +222,17 @@ def _of_text(content: bytes, place: str) -> list[CounterSeries]:
     from prometheus_client.parser import text_string_to_metric_families
 
     try:
-        families = list(text_string_to_metric_families(content.decode("utf-8")))
+        text = content.decode("utf-8")
+        families = list(text_string_to_metric_families(text))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise _unreadable(error, "prometheus_client", place) from None
-    samples = [sample for family in families for sample in family.samples]
+    written = set(_NAMES.findall(text))
+    samples = [
+        # The parser adds the ending to a counter that is declared without it, as Triton's are.
+        sample if sample.name in written else sample._replace(name=family.name)
+        for family in families
+        for sample in family.samples
+    ]
     scraped_s = next((sample.value for sample in samples if sample.name == _SCRAPE_TIME), None)
     return [
         CounterSeries(
