@@ -143,8 +143,8 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         ),
     ),
     "passes/load/planning/metrics_file.py": (
-        "what users write",
-        frozenset({"_asked", "_paths", "resolved_load"}),
+        "what users write, scrapes of services",
+        frozenset({"_asked", "_paths", "_of_text", "resolved_load"}),
     ),
     "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from pytest_ortbench.core.command_line import in_shell
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
 from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun, new_tag
 from pytest_ortbench.fleet.hosts.records import RECORDS, read_record
 
@@ -70,27 +72,42 @@ def _earlier(kind: type[_Kept], named: str, parent: Path, command: str, start_ne
             raise UsageError(
                 f"the folder {str(parent)!r} contains no run {tag!r} of 'ortbench {command}'",
                 place="--resume",
-                hint=did_you_mean(tag, tags, start_new),
+                hint=_of_those_that_measured(kind, tag, tags, parent, start_new),
             )
-        tags = [tag] if tags else []
+        if tags:
+            earlier = read_record(parent / tag, kind)
+            if earlier.arguments:
+                return replace(earlier, tag=tag)
+            raise UsageError(
+                f"the run {tag!r} was made by 'ortbench fleet collect', which measures nothing, so "
+                "it can't be continued",
+                place="--resume",
+                hint=_of_those_that_measured(kind, tag, tags, parent, start_new),
+            )
     for name in tags:
         earlier = read_record(parent / name, kind)
-        # Documents that were collected out of a folder have a record, too, without arguments.
         if earlier.arguments:
             return replace(earlier, tag=name)
-    if tags and named != "latest":
-        raise UsageError(
-            f"the run {tags[0]!r} was made by 'ortbench fleet collect', which measures nothing, so "
-            "it can't be continued",
-            place="--resume",
-            hint=f"To continue the newest run that measured, write --resume=latest. {start_new}",
-        )
     raise UsageError(
         f"the folder {str(parent)!r} contains no earlier run of 'ortbench {command}'",
         place="--resume",
         hint=f"{start_new}. If the run to continue is in another results folder, name that folder "
         "with --results=DIR",
     )
+
+
+def _of_those_that_measured(
+    kind: type[_Kept], tag: str, tags: Iterable[str], parent: Path, start_new: str
+) -> str:
+    """Return the next step where a tag names no run that can be continued."""
+    others = []
+    for name in tags:
+        # A run whose record can't be read is not proposed. Documents that were collected have a
+        # record, too, without arguments.
+        with suppress(OrtbenchError):
+            if read_record(parent / name, kind).arguments:
+                others.append(name)
+    return did_you_mean(tag, others, start_new) if others else start_new
 
 
 def _refuse_own_place(arguments: tuple[str, ...], place: str) -> None:

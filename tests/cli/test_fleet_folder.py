@@ -97,3 +97,16 @@ def test_without_an_earlier_run_none_is_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         new_or_earlier(FleetRun, "latest", (), tmp_path, place="fleet run")
     assert refused.value.place == "--resume"
+
+
+def test_only_runs_that_measured_are_proposed(results: Path) -> None:
+    """Documents that were collected out of a folder have a record, too."""
+    for wrong in (COLLECTED, "20260102T000000Z-c"):
+        with pytest.raises(UsageError) as refused:
+            new_or_earlier(FleetRun, wrong, (), results, place="fleet run")
+        assert SENT in refused.value.hint
+        assert COLLECTED not in refused.value.hint
+    (results / FOLDER / SENT / "fleet.json").unlink()
+    with pytest.raises(UsageError) as refused:
+        new_or_earlier(FleetRun, COLLECTED, (), results, place="fleet run")
+    assert "--resume=" not in refused.value.hint

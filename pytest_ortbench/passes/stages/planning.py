@@ -99,17 +99,17 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
         other = claimed.setdefault(file.pattern, file)
         if other is not file:
             cases = f"the cases that match {file.pattern!r}" if file.pattern else "every case"
-            name = Path(file.path).name
+            path = Path(file.path)
+            name = str(path.relative_to(base) if path.is_relative_to(base) else path)
             raise UsageError(
                 f"{other.path} and {file.path} are both for {cases}, but a case has only one",
                 place=place,
-                hint="To use functions of both, define them in one file. To keep one file, leave "
-                "the other out. "
+                hint="Define the functions of both in one file. To use the second file for some "
+                "cases only, write "
                 + (
-                    f"To use {name} for other cases, write another pattern in {file.pattern}@{name}"
+                    f"another pattern in '{file.pattern}@{name}'"
                     if file.pattern
-                    else f"To use {name} for some cases, write e.g. detector*@{name}, a pattern "
-                    "that fits the ids of these cases"
+                    else f"e.g. 'detector*@{name}', with a pattern that fits their ids"
                 ),
             )
     return files
