@@ -450,6 +450,21 @@ def _text(choice: str, sizes: Mapping[str, int]) -> str:
         return "1"
 
 
+class UnknownSizeError(UsageError):
+    """No model of a plan has a size of this name.
+
+    Args:
+        message: As of every error.
+        name: The name.
+        place: As of every error.
+        hint: As of every error.
+    """
+
+    def __init__(self, message: str, *, name: str, place: str = "", hint: str = "") -> None:
+        self.name = name
+        super().__init__(message, place=place, hint=hint)
+
+
 def check_dims(
     dims: Mapping[str, tuple[int, ...]], models: Sequence[Model], *, place: str = "--ort-dims"
 ) -> None:
@@ -461,14 +476,16 @@ def check_dims(
         place: Where the sizes were written.
 
     Raises:
-        UsageError: for a name that no model has, and for a batch of size 0.
+        UnknownSizeError: for a name that no model has.
+        UsageError: for a batch of size 0.
     """
     all_axes = [ModelAxes(model) for model in models]
     known = {symbol for axes in all_axes for symbol in axes.symbols}
     unknown = [name for name in dims if name not in known]
     if unknown and models:
-        raise UsageError(
+        raise UnknownSizeError(
             f"no model has a dimension named {unknown[0]!r}",
+            name=unknown[0],
             place=place,
             hint=did_you_mean(unknown[0], known)
             if known

@@ -161,16 +161,17 @@ def class_numbers(
         return {name: int(label) for name, label in labels.items()}
     except ValueError:
         pass
-    classes, where = class_names(model, beside, metadata)
+    classes, where = class_names(model, beside, metadata, labels=source)
     if not classes:
         name, word = next(item for item in labels.items() if not item[1].lstrip("-").isdigit())
+        free = next(each for each in _CLASS_FILES if each != source.name)
         raise UsageError(
             f"the label {word!r} of {called(name)} in {source.name} is a word, and no file says "
             "which class it is",
             place=PLACE,
             hint="To keep words, write the names of all classes, one per line in their order, "
-            f"into {source.with_name(_CLASS_FILES[0])}. To use numbers, write the number of the "
-            f"class in place of each word in {source.name}",
+            f"into {source.with_name(free)}. To use numbers, write the number of the class in "
+            f"place of each word in {source.name}",
         )
     numbers = {name: number for number, name in enumerate(classes)}
     for name, label in labels.items():
@@ -184,7 +185,11 @@ def class_numbers(
 
 
 def class_names(
-    model: Path, beside: Sequence[Path], metadata: Mapping[str, str]
+    model: Path,
+    beside: Sequence[Path],
+    metadata: Mapping[str, str],
+    *,
+    labels: Path | None = None,
 ) -> tuple[list[str], str]:
     """Return the names of a model's classes in order, and who says them; empty if nobody does.
 
@@ -192,12 +197,14 @@ def class_names(
         model: Path of the model.
         beside: Folders of the labels and the data.
         metadata: What the model file says.
+        labels: The file of labels, which may have a name of such a list and is none.
     """
     for folder in (*beside, model.parent):
         for name in _CLASS_FILES:
-            if (folder / name).is_file():
-                lines = (folder / name).read_text("utf-8-sig").splitlines()
-                return [line.strip() for line in lines if line.strip()], str(folder / name)
+            file = folder / name
+            if file.is_file() and (labels is None or not file.samefile(labels)):
+                lines = file.read_text("utf-8-sig").splitlines()
+                return [line.strip() for line in lines if line.strip()], str(file)
     try:
         named = ast.literal_eval(metadata.get("names", ""))
     except (ValueError, SyntaxError):

@@ -297,6 +297,7 @@ def pytest_collection_modifyitems(
     if bench is None:
         return (yield)
     bench.misplaced.settle()
+    bench.collection.settle()
     if bench.collection.usage_errors:
         raise pytest.UsageError(*bench.collection.usage_errors)
     from pytest_ortbench.core.errors import OrtbenchError

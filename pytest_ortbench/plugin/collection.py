@@ -16,6 +16,7 @@ from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.models.resolve import models_of_project
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.decoder_notes import PlanNote
+from pytest_ortbench.planning.feeds import UnknownSizeError
 from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
@@ -80,7 +81,9 @@ class Collection:
         self._options = options
         self._session = session
         self._on_plan = on_plan
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, tuple[PlanRequest, Plan]] = {}
+        self._known_sizes: set[str] = set()
+        self._foreign_sizes: dict[str, str] = {}
         self._paths: set[str] = set()
         self._noted: dict[PlanNote, None] = {}
         self._ids: dict[tuple[str, str], str] = {}
@@ -199,34 +202,56 @@ class Collection:
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
         if key not in self._plans:
-            plan = self._fed(request, self._plan_of_models_there(request, definition))
-            self._plans[key] = plan
+            request, plan = self._plan_of_models_there(request, definition)
+            plan = self._fed(request, plan)
+            self._plans[key] = (request, plan)
             self._note(plan)
-        self._on_plan(request, self._plans[key])
+        request, plan = self._plans[key]
+        self._on_plan(request, plan)
         names = AXES["models"] in marker_of(definition).axes
         files = files_of_models(definition, self._options, names=names)
-        self._suite_files.setdefault(key, {}).update(dict.fromkeys(files))
-        return self._plans[key]
+        self._suite_files.setdefault(repr(request), {}).update(dict.fromkeys(files))
+        return plan
 
     def suite_files(self, request: PlanRequest) -> Sequence[Path]:
         """Return the files that say which models a request has; none where it was typed."""
         return tuple(self._suite_files.get(repr(request), ()))
 
-    def _plan_of_models_there(self, request: PlanRequest, definition: pytest.Item) -> Plan:
-        """The plan of a request; where a gate may miss models, without those that are not there."""
+    def _plan_of_models_there(
+        self, request: PlanRequest, definition: pytest.Item
+    ) -> tuple[PlanRequest, Plan]:
+        """Return the plan of a request, and the request without what only others have.
+
+        Where a gate may miss models, those that are not there are left out; of a model file that
+        is collected by itself, sizes that only others have.
+        """
         is_gated = bool(self._options.against or self._options.baseline)
         models = request.models
         while models or not request.models:
             try:
                 _ = self.runtimes  # what is wrong with them is known before a model is fetched
-                return self._session.plan(replace(request, models=models))
+                plan = self._session.plan(replace(request, models=models))
+                self._known_sizes |= {*request.dims}
+                return request, plan
+            except UnknownSizeError as error:
+                if definition.getparent(OnnxFile) is None:
+                    raise
+                self._foreign_sizes.setdefault(error.name, str(error))
+                left = {name: sizes for name, sizes in request.dims.items() if name != error.name}
+                request = replace(request, dims=left)
             except NoModelError as error:
                 if not is_gated or error.spec not in models:
                     raise
                 told = marker_error(error, definition) or str(error)
                 self.without_models.setdefault(told)
                 models = tuple(spec for spec in models if spec != error.spec)
-        return Plan(entries=())
+        return request, Plan(entries=())
+
+    def settle(self) -> None:
+        """Note sizes that no model file has, when all were collected."""
+        for name, message in self._foreign_sizes.items():
+            if name not in self._known_sizes:
+                self.usage_errors[message] = None
 
     def _note(self, plan: Plan) -> None:
         """Note what a plan left out, and what it says of its models, each once."""

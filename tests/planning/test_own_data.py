@@ -320,6 +320,21 @@ class TestLabels:
         table = "p0.png,dog\np1.png,cat\n"
         assert self.labelled(tmp_path, table, "cat\ndog\n") == [1, 0]
 
+    def test_a_file_of_labels_is_no_list_of_classes_whatever_its_name(self, tmp_path: Path) -> None:
+        """Its words would be numbers of lines."""
+        folder = photos(tmp_path / "photos")
+        labels = tmp_path / "labels.txt"
+        labels.write_text("p0.png,dog\np1.png,cat\np2.png,dog\n", "utf-8")
+        taken = model(tmp_path, ["N", 3, 4, 5])
+        with pytest.raises(UsageError) as caught:
+            prepared(taken, folder, labels=labels)
+        assert str(tmp_path / "classes.txt") in caught.value.hint
+        (tmp_path / "classes.txt").write_text("cat\ndog\n", "utf-8")
+        made = prepared(taken, folder, labels=labels)
+        assert made.labelled is not None
+        with np.load(made.labelled.path) as stored:
+            assert stored["labels"].tolist() == [1, 0, 1]
+
     @pytest.mark.parametrize(
         ("text", "classes", "message"),
         [

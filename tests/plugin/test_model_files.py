@@ -190,6 +190,24 @@ def test_two_models_of_one_file_name_have_two_ids(
     assert len(tests) == len(set(tests)) == 2
 
 
+def test_a_size_that_one_of_several_files_has_is_set_for_it(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("a.onnx")
+    model_file("b.onnx", symbol="seq")
+    result = pytester.runpytest(
+        "a.onnx", "b.onnx", "--collect-only", "-q", "--ort-dims=seq:3,seq:5"
+    )
+    assert result.ret == 0
+    tests = [line for line in result.outlines if "test_latency" in line]
+    assert len(tests) == 3
+    result = pytester.runpytest("a.onnx", "b.onnx", "--collect-only", "-q", "--ort-dims=sek:3")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    errors = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert len(errors) == 1
+    assert "'sek'" in errors[0]
+
+
 def test_two_files_of_one_name_that_are_named_themselves_are_two_cases(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:

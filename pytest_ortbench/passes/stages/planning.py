@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from pytest_ortbench.core.ids import id_fits
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.core.python_profile import PYTHON_PROFILERS
 from pytest_ortbench.passes.stages.declaration import PASS
+from pytest_ortbench.planning.python_names import bound_names
 from pytest_ortbench.planning.served_apps import REFERENCE
 
 #: Functions of which a file must define one.
@@ -239,18 +240,4 @@ def _may_define(tree: ast.Module, names: frozenset[str]) -> bool:
                 return True
         elif isinstance(node, ast.Global) and names & set(node.names):
             return True
-    return any(name in names or name == "*" for name in _bound(tree))
-
-
-def _bound(node: ast.AST) -> Iterator[str]:
-    """Names that statements bind, without those inside of functions and classes."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield child.name
-            continue
-        if isinstance(child, ast.alias):
-            yield child.asname or child.name
-        elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-            yield child.id
-        if not isinstance(child, ast.Lambda):
-            yield from _bound(child)
+    return any(bound.name in names or bound.name == "*" for bound in bound_names(tree))

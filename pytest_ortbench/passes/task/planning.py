@@ -13,6 +13,7 @@ from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes, Dataset
 from pytest_ortbench.core.errors import UsageError, did_you_mean, why_no_python, why_unreadable
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
+from pytest_ortbench.planning.python_names import bound_names
 
 _ARRAYS = "For arrays, name an .npz file with an array 'labels'"
 _LABELS = "labels"
@@ -219,15 +220,10 @@ def _names(path: Path, place: str) -> _Names:
     except (SyntaxError, ValueError, OSError) as error:
         why, step = why_no_python(error)
         raise UsageError(f"{str(path)!r} {why}", place=place, hint=step) from None
-    functions: list[str] = []
-    others: list[str] = []
-    is_open = False  # what a star brings is known only by running the file
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            functions.append(node.name)
-        elif isinstance(node, ast.Assign):
-            others += [target.id for target in node.targets if isinstance(target, ast.Name)]
-        elif isinstance(node, ast.ImportFrom | ast.Import):
-            is_open = is_open or any(alias.name == "*" for alias in node.names)
-            others += [alias.asname or alias.name for alias in node.names]
-    return _Names(tuple(functions), None if is_open else tuple(others))
+    bound = list(bound_names(tree))
+    # What a star brings is known only by running the file.
+    is_open = any(name == "*" for name, _ in bound)
+    others = tuple(name for name, is_defined in bound if not is_defined)
+    return _Names(
+        tuple(name for name, is_defined in bound if is_defined), None if is_open else others
+    )

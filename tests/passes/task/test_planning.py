@@ -52,6 +52,21 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "if True:\n    def first(): ...\n",
+        "try:\n    import fast\nexcept ImportError:\n    def first(): ...\n",
+        "async def first(): ...\n",
+        "with open(__file__) as file:\n    first = file.read\n",
+        "for first in (print,): ...\n",
+    ],
+)
+def test_a_function_is_found_wherever_the_file_binds_it(tmp_path: Path, code: str) -> None:
+    (tmp_path / "data.py").write_text(code)
+    assert parse_dataset("data.py:first", tmp_path, place="").function == "first"
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("data.csv", "'data.csv' ends in .csv, but "),
