@@ -87,6 +87,21 @@ class NoModelError(UsageError):
         super().__init__(message, place=place, hint=hint)
 
 
+class UnknownSizeError(UsageError):
+    """No model of a plan has a size of this name.
+
+    Args:
+        message: As of every error.
+        name: The name.
+        place: As of every error.
+        hint: As of every error.
+    """
+
+    def __init__(self, message: str, *, name: str, place: str = "", hint: str = "") -> None:
+        self.name = name
+        super().__init__(message, place=place, hint=hint)
+
+
 class ModelError(OrtbenchError):
     """A model file can't be found, read, fetched or built."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import InputSpec, SymbolSize
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UnknownSizeError, UsageError, did_you_mean
 from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
@@ -448,21 +448,6 @@ def _text(choice: str, sizes: Mapping[str, int]) -> str:
         return str(evaluate(choice, sizes))
     except (UnknownSymbolError, ArithmeticError):
         return "1"
-
-
-class UnknownSizeError(UsageError):
-    """No model of a plan has a size of this name.
-
-    Args:
-        message: As of every error.
-        name: The name.
-        place: As of every error.
-        hint: As of every error.
-    """
-
-    def __init__(self, message: str, *, name: str, place: str = "", hint: str = "") -> None:
-        self.name = name
-        super().__init__(message, place=place, hint=hint)
 
 
 def check_dims(

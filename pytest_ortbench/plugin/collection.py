@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.errors import NoModelError, OrtbenchError, UsageError
+from pytest_ortbench.core.errors import (
+    NoModelError,
+    OrtbenchError,
+    UnknownSizeError,
+    UsageError,
+)
 from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.models.resolve import models_of_project
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.decoder_notes import PlanNote
-from pytest_ortbench.planning.feeds import UnknownSizeError
 from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest

@@ -62,7 +62,7 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
     ],
 )
 def test_a_function_is_found_wherever_the_file_binds_it(tmp_path: Path, code: str) -> None:
-    (tmp_path / "data.py").write_text(code)
+    (tmp_path / "data.py").write_text(f"def another(): ...\n{code}")
     assert parse_dataset("data.py:first", tmp_path, place="").function == "first"
 
 
