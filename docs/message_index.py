@@ -117,6 +117,7 @@ _GROUPS = {
 _CLASSES = {
     "UsageError": "UsageError",
     "NoModelError": "UsageError",
+    "UnknownSizeError": "UsageError",
     "MarkerError": "UsageError",
     "OrtbenchError": "UsageError",
     "ModelError": "ModelError",
