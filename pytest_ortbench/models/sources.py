@@ -127,7 +127,9 @@ def source_at(path: Path) -> SourceSpec | None:
     Args:
         path: A file or folder that is there.
     """
-    if is_model_file(path):
+    is_device_or_pipe = path.exists() and not (path.is_file() or path.is_dir())
+    # Whoever opened a named pipe would wait for a writer.
+    if is_model_file(path) or is_device_or_pipe:
         return None
     if path.suffix.lower() == PYTHON and path.is_file():
         return SourceSpec(path=path, refusal=_which_function(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.case import CHAIN, Provider
@@ -73,12 +73,24 @@ def _suggested() -> tuple[str, ...]:
 def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str, ...]:
     """Split ``cpu,openvino:HETERO:GPU,CPU`` into ``("cpu", "openvino:HETERO:GPU,CPU")``.
 
-    A comma separates in front of ``all``, an alias (as spelled, in lower case) or a full name.
+    A comma separates in front of ``all``, an alias (as spelled, in lower case) or a full name, and
+    behind a name without a device.
 
     Raises:
         UsageError: for an empty item.
     """
-    return tuple(split_list(texts, place=place, starts_item=_starts_spec))
+    items = split_list(texts, place=place, starts_item=_starts_spec)
+    return tuple(spec for item in items for spec in _without_devices_apart(item))
+
+
+def _without_devices_apart(item: str) -> Iterator[str]:
+    """Split off what a comma follows that no device can have: ``cpu`` in ``cpu,my-plugin``."""
+    head, comma, rest = item.partition(",")
+    if comma and rest.strip() and ":" not in head.rpartition(CHAIN)[2]:
+        yield head.strip()
+        yield from _without_devices_apart(rest.strip())
+    else:
+        yield item
 
 
 def _starts_spec(rest: str) -> bool:

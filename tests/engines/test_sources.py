@@ -165,6 +165,15 @@ def _text(path: Path) -> None:
     path.write_text("nothing known")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["net.pth", "net.onnx", "net.pt2", "net.tflite", "net"])
+def test_a_named_pipe_is_refused_and_not_waited_for(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    [broken] = resolve_models([name], root=tmp_path)
+    assert isinstance(broken, BrokenModel)
+    assert str(tmp_path / name) in str(broken.error)
+
+
 @pytest.mark.parametrize(
     ("name", "write", "is_refused"),
     [

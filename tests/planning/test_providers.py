@@ -39,6 +39,10 @@ GPU = ("TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvid
         ("cpu,CUDAExecutionProvider:0", ("cpu", "CUDAExecutionProvider:0")),
         ("cpu,AcmeExecutionProvider", ("cpu", "AcmeExecutionProvider")),
         ("cpu, openvino:AUTO", ("cpu", "openvino:AUTO")),
+        # A plug-in of the project is known only where its configuration is read.
+        ("cpu,acme", ("cpu", "acme")),
+        ("cpu, acme:1,other", ("cpu", "acme:1,other")),
+        ("openvino:GPU~cpu,acme", ("openvino:GPU~cpu", "acme")),
     ],
 )
 def test_a_comma_splits_in_front_of_a_provider_only(text: str, specs: tuple[str, ...]) -> None:

@@ -19,6 +19,8 @@ BOX = Runtime(label="box", command=("enter", "python"))
         (Runtime(), None, "does not exist", "Run again"),
         (BOX, None, "runtime 'box'", "shares_files = false"),
         (BOX, b"nothing", "numpy", "Run again"),
+        (Runtime(), b"PK\x03\x04 cut off", "numpy", "Run again"),
+        (Runtime(), b"", "numpy", "Run again"),
     ],
 )
 def test_a_file_that_is_missing_elsewhere_is_told_from_one_that_is_lost(

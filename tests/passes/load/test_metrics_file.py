@@ -235,6 +235,12 @@ def test_of_several_models_the_named_one_is_taken(read) -> None:
     assert (read(text, ":model=a").rate_per_s, read(text, ":model=b").rate_per_s) == (2.0, 0.8)
 
 
+@pytest.mark.parametrize("name", ["C:\\lab\\metrics.txt", "d:/lab/metrics.txt"])
+def test_a_drive_of_windows_is_part_of_the_path(name: str, tmp_path: Path) -> None:
+    with refused(UsageError, repr(str(tmp_path / name))):
+        resolved_load(f"from:{name}:50ms:p90", base=tmp_path, place="--ort-load")
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 SCRAPE = scrape()

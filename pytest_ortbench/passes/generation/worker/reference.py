@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,14 +110,14 @@ def read_continuation(path: Path, runtime: Runtime) -> Continuation:
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return Continuation(
                 label=str(stored["label"]),
                 ids=stored["ids"],
                 scores=stored["scores"],
                 text_nats=tuple(float(nats) for nats in stored["text_nats"]),
             )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         # The command of such a runtime may start a container.
         is_elsewhere = runtime != Runtime() and runtime.shares_files and not runtime.isolated
         if isinstance(error, FileNotFoundError) and is_elsewhere:

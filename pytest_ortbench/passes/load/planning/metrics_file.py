@@ -53,6 +53,8 @@ _PERCENT = "p99"
 #: What the name of a load may hold of the name of a file.
 _UNNAMED = re.compile(r"[^A-Za-z0-9._+-]")
 _LONGEST_NAME = 60
+#: The drive of a path of Windows.
+_DRIVE = re.compile(r"[A-Za-z]:(?=[\\/])")
 #: What a line of Prometheus' text format begins with.
 _NAMES = re.compile(r"^[ \t]*([A-Za-z_:][\w:]*)", re.MULTILINE)
 #: An address in place of a file, up to a colon behind its path.
@@ -114,7 +116,11 @@ class _Asked:
 
 
 def _asked(text: str, place: str) -> _Asked:
-    file, *parts = (part.strip() for part in text.removeprefix(FROM).split(":"))
+    written = text.removeprefix(FROM).strip()
+    drive = _DRIVE.match(written)
+    start = drive[0] if drive else ""
+    file, *parts = (part.strip() for part in written.removeprefix(start).split(":"))
+    file = start + file
     if not file:
         raise UsageError(f"{text!r} names no file", place=place, hint=_form(_FILE))
     address = _ADDRESS.match(text.removeprefix(FROM).strip())
