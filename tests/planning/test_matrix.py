@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Provider, Runtime, Sampling, SessionConfig
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UnknownSizeError, UsageError
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan, with_inputs
@@ -70,7 +70,7 @@ def test_a_dimension_applies_to_the_models_that_have_it() -> None:
 
 def test_a_dimension_that_no_model_has_is_refused_with_the_nearest_one() -> None:
     request = PlanRequest(models=(), dims={"sep": (7,)})
-    with refused(UsageError, "'sep'", place="--ort-dims", hint="'seq'"):
+    with refused(UnknownSizeError, "'sep'", place="--ort-dims", hint="'seq'"):
         build_plan(request, [make_model(shape=("N", "seq"))], [CURRENT])
 
 
@@ -307,7 +307,7 @@ def test_spinning_and_the_way_of_calling_are_axes() -> None:
 
 def test_a_size_of_the_soak_that_no_model_has_is_refused() -> None:
     request = PlanRequest(models=(), sampling=Sampling(soak_dims={"M": (1, 2)}))
-    with refused(UsageError, "'M'", place="--ort-soak-dims"):
+    with refused(UnknownSizeError, "'M'", place="--ort-soak-dims"):
         build_plan(request, [make_model()], [CURRENT])
 
 
