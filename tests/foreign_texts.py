@@ -77,6 +77,7 @@ WHOLE_MODULES: dict[str, str] = {
     "passes/task/worker/box_forms.py": "names of outputs",
     "passes/task/worker/labelled.py": "names of arrays in the user's file",
     "passes/load/worker/log.py": "logs of the load generator",
+    "worker/input_files.py": "messages of numpy",
     "worker/ort_values.py": "types as ONNX Runtime spells them",
     "worker/placement.py": "types of operators",
     "worker/plugins.py": "names of packages, what ONNX Runtime says of its build",

@@ -36,15 +36,16 @@ def read_input(spec: InputSpec) -> object:
     """
     path = Path(spec.path)
     wanted = parse_type(spec.type, name=spec.name)
+    shape: tuple[int, ...] | None = spec.shape
     if wanted.kind == "optional" and wanted.inner is not None:
-        wanted = wanted.inner
+        wanted, shape = wanted.inner, None  # its sizes stand in no plan
     if wanted.kind == "tensor":
         array = (
             read_tensor(path)
             if path.suffix.lower() == ".pb"
             else _read_numpy(path, spec.member or spec.name)
         )
-        return _fitting(array, wanted, spec, shape=spec.shape)
+        return _fitting(array, wanted, spec, shape=shape)
     if wanted.kind == "seq" and wanted.inner is not None and wanted.inner.kind == "tensor":
         if path.suffix.lower() != ".pb":
             raise input_error(
@@ -78,12 +79,13 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
         ) from error
     except (ValueError, RuntimeError) as error:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
-        again = f"Write it again with numpy.{'savez' if path.suffix == '.npz' else 'save'}"
+        hint = f"Write it again with numpy.{'savez' if path.suffix == '.npz' else 'save'}"
+        if "allow_pickle" in str(error):
+            hint += ". Store text as an array of dtype str, and no Python objects"
+        elif isinstance(error, ValueError):
+            hint = f"If the file was copied, copy it again. If not, {hint[0].lower()}{hint[1:]}"
         raise input_error(
-            f"the input file {path} can't be read. {says('numpy', first_line(error))}",
-            again
-            if isinstance(error, RuntimeError)
-            else f"{again}. Store text as an array of dtype str, and no Python objects",
+            f"the input file {path} can't be read. {says('numpy', first_line(error))}", hint
         ) from error
 
 

@@ -24,6 +24,8 @@ _RAW, _DOUBLES, _UINT64S, _EXTERNAL, _LOCATION = 9, 10, 11, 13, 14
 
 _SEQUENCE_TYPE, _SEQUENCE_TENSORS = 2, 3
 _SEQUENCE_OF_TENSORS = 1
+#: The first field of a sequence is its name, not a number; it has none behind this one.
+_LAST_OF_SEQUENCE = 7
 
 
 def read_tensor(path: Path) -> NDArray[Any]:
@@ -51,6 +53,8 @@ def read_tensors(path: Path) -> list[NDArray[Any]]:
     try:
         tensors = []
         for number, _, value in fields(content):
+            if (number == _DIMS and isinstance(value, int)) or number > _LAST_OF_SEQUENCE:
+                raise Malformed("it holds one tensor, no sequence")
             if number == _SEQUENCE_TYPE and value != _SEQUENCE_OF_TENSORS:
                 raise Malformed("its elements are not tensors")
             if number == _SEQUENCE_TENSORS and isinstance(value, bytes):
@@ -59,7 +63,7 @@ def read_tensors(path: Path) -> list[NDArray[Any]]:
     except ValueError as error:
         raise input_error(
             f"the input file {path} can't be read as a sequence of tensors of ONNX: {error}",
-            hint="Write a SequenceProto of ONNX with tensors to the file",
+            hint="Write the tensors to the file with onnx.numpy_helper.from_list",
         ) from error
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import InputSpec, SymbolSize
 from pytest_ortbench.core.errors import WorkerError
@@ -92,6 +92,46 @@ def test_a_damaged_archive_is_one_message_that_names_it(tmp_path: Path, damage: 
     message, hint = caught.value.failure.message, caught.value.failure.hint
     assert (f" {path} " in message, "numpy.save" in hint) == (True, True)
     assert DAMAGES[damage] in message
+
+
+def test_a_file_that_is_cut_off_is_copied_again_and_one_of_objects_is_written_anew(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.npy"
+    spec = replace(SPEC, path=str(path), member="")
+    np.save(path, np.zeros(3, np.float32))
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(WorkerError) as cut:
+        make_feeds([spec], seed=0)
+    np.save(path, np.array([{}, 1, None], object), allow_pickle=True)
+    with pytest.raises(WorkerError) as objects:
+        make_feeds([spec], seed=0)
+    hints = [caught.value.failure.hint for caught in (cut, objects)]
+    assert ["copy it again" in hint for hint in hints] == [True, False]
+    assert ["dtype str" in hint for hint in hints] == [False, True]
+
+
+def test_an_optional_input_takes_an_array_of_any_shape(tmp_path: Path) -> None:
+    """No plan knows the sizes behind an optional type."""
+    path = tmp_path / "input_0.pb"
+    path.write_bytes(numpy_helper.from_array(np.float32([[1, 2, 3]])).SerializeToString())
+    spec = replace(SPEC, type="optional(tensor(float))", shape=(), path=str(path))
+    fed = make_feeds([spec], seed=0)["x"]
+    assert np.asarray(fed).tolist() == [[1, 2, 3]]
+
+
+def test_a_tensor_is_no_sequence_of_tensors(tmp_path: Path) -> None:
+    """Read as a sequence it would be an empty one."""
+    path = tmp_path / "input_0.pb"
+    spec = replace(SPEC, type="seq(tensor(float))", shape=(), path=str(path))
+    one = np.float32([1, 2])
+    path.write_bytes(numpy_helper.from_list([one, one]).SerializeToString())
+    assert [array.tolist() for array in make_feeds([spec], seed=0)["x"]] == [[1, 2], [1, 2]]  # type: ignore[attr-defined]  # a list
+    for array in (one, np.float32(3)):
+        path.write_bytes(numpy_helper.from_array(array).SerializeToString())
+        with pytest.raises(WorkerError) as caught:
+            make_feeds([spec], seed=0)
+        assert str(path) in caught.value.failure.message
 
 
 def test_further_sets_of_a_file_are_fed_in_turn(tmp_path: Path) -> None:
