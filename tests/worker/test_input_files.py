@@ -107,8 +107,8 @@ def test_a_file_that_is_cut_off_is_copied_again_and_one_of_objects_is_written_an
     with pytest.raises(WorkerError) as objects:
         make_feeds([spec], seed=0)
     hints = [caught.value.failure.hint for caught in (cut, objects)]
-    assert ["copy it again" in hint for hint in hints] == [True, False]
-    assert ["dtype str" in hint for hint in hints] == [False, True]
+    assert ["copied" in hint for hint in hints] == [True, False]
+    assert ["dtype" in hint for hint in hints] == [False, True]
 
 
 def test_an_optional_input_takes_an_array_of_any_shape(tmp_path: Path) -> None:
