@@ -77,3 +77,17 @@ def test_without_a_change_nothing_is_profiled(tool, tmp_path: Path, slower_from)
     assert ended.code == 0
     [*_, last] = ended.out.splitlines()
     assert (last.split()[0], last.split()[-1]) == ("r3", "r0")
+
+
+@pytest.mark.parametrize("name", ["missing.onnx", "text.onnx"])
+def test_the_model_is_looked_at_before_environments_are_made(
+    tool, tmp_path: Path, monkeypatch, name: str
+):
+    def made(*_: object) -> None:
+        pytest.fail("environments were made")
+
+    monkeypatch.setattr("pytest_ortbench.cli.bisect._chosen", made)
+    (tmp_path / "text.onnx").write_text("no model")
+    ended = tool("bisect", "--runtimes=onnxruntime==1.20.1..1.32.0", tmp_path / name)
+    assert ended.code == 2
+    assert name in ended.err
