@@ -75,7 +75,7 @@ class RatePerSecond(FiniteRange):
             try:
                 value = parse_rate(value, "--rate")
             except UsageError as error:
-                self.fail(f"{error.message}.", param, ctx)
+                self.fail(f"{error.message}. {error.hint}", param, ctx)
         return super().convert(value, param, ctx)
 
 

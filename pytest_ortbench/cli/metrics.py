@@ -82,8 +82,6 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
             hint="If pytest wrote its runs to another folder, run 'ortbench metrics FOLDER' with "
             "its path. If there is no run yet, run e.g. 'pytest MODEL.onnx' first",
         )
-    from prometheus_client import start_http_server
-
     newest = NewestResults(results, most=most)
     if not newest.runs():
         warn(
@@ -97,6 +95,8 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
             return [shown_run(run) for run in newest.runs()]
 
     registry = registry_of(shown, place="metrics")
+    from prometheus_client import start_http_server
+
     try:
         server, thread = start_http_server(port, host, registry)
     except (OSError, UnicodeError) as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.errors import OrtbenchError, says, supply_step
+from pytest_ortbench.core.extras import install_command
 from pytest_ortbench.core.metric import Metric
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.run import Run
@@ -57,16 +58,18 @@ def registry_of(runs: Callable[[], Sequence[ShownRun]], *, place: str) -> Collec
         place: What asks for it, for the message.
 
     Raises:
-        OrtbenchError: if prometheus-client is not installed.
+        OrtbenchError: if prometheus-client is not installed, or does not load.
     """
     try:
         from prometheus_client import CollectorRegistry
         from prometheus_client.registry import Collector
     except ImportError as error:
         raise OrtbenchError(
-            "prometheus-client is not installed",
+            "the package prometheus_client is not installed"
+            if isinstance(error, ModuleNotFoundError)
+            else f"the package prometheus_client can't be imported. {says('Python', str(error))}",
             place=place,
-            hint="Run: pip install 'pytest-ortbench[prometheus]'",
+            hint=supply_step(error, install_command("prometheus"), "prometheus-client"),
         ) from error
 
     class OfRuns(Collector):

@@ -7,6 +7,10 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.fleet.procurement.mix import parse_rate
 from tests.counted_calls import counted
 from tests.report.sample_runs import case, measured
 from tests.results_factory import make_machine, make_run
@@ -184,6 +188,16 @@ def test_several_cpus_of_which_one_queue_was_measured_give_bounds(tool, store, t
     }
     # desk: three machines, or one where its CPUs don't slow each other; rack: 2630 of rent.
     assert shown == {"desk": ("8", "1", "open"), "rack": ("1", "0", "open")}
+
+
+def test_a_wrong_rate_ends_with_the_next_step(tool, tmp_path: Path):
+    """The parser of options would leave it out."""
+    ended = tool("compare", tmp_path, "--rate=fast")
+    assert ended.code == 2
+    with pytest.raises(UsageError) as refused:
+        parse_rate("fast", "--rate")
+    assert refused.value.hint
+    assert refused.value.hint in ended.err
 
 
 def test_a_mix_is_one_workload_with_one_bill(tool, store, tmp_path):

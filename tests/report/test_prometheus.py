@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -62,6 +63,18 @@ def test_hostile_names_are_label_values() -> None:
     families = list(text_string_to_metric_families(text))
     models = {sample.labels.get("model") for family in families for sample in family.samples}
     assert models == {one_line(sample_runs.HOSTILE), None}
+
+
+def test_a_library_that_does_not_load_is_installed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prometheus_client.py").write_text("raise ImportError('broken wheel')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "prometheus_client")
+    with pytest.raises(OrtbenchError) as caught:
+        render_prometheus(shown_run(sample_runs.one_case()))
+    assert "broken wheel" in caught.value.message
+    assert "--force-reinstall" in caught.value.hint
 
 
 def test_without_the_library_the_message_names_the_install_command(
