@@ -149,6 +149,34 @@ class TestForms:
             read({name: np.stack([value] * 2) for name, value in TORCHVISION.items()}, rows=(0,))
         assert "--ort-batch-sizes" not in caught.value.failure.hint
 
+    @pytest.mark.parametrize(
+        ("outputs", "step"),
+        [
+            ({"logits": np.zeros((1, 10), np.float32)}, "--ort-labels"),
+            ({"raw": np.zeros((1, 3, 8, 8, 85), np.float32)}, ":FILE.py:FUNCTION"),
+            ({"a": np.zeros((1, 7, 7), np.float32)}, ":yolov8"),
+        ],
+    )
+    def test_the_step_is_for_the_outputs_that_there_are(
+        self, outputs: dict[str, Any], step: str
+    ) -> None:
+        steps = ("--ort-labels", ":yolov8")
+        with pytest.raises(WorkerError) as caught:
+            read(outputs)
+        hint = caught.value.failure.hint
+        assert step in hint
+        assert not any(other in hint for other in steps if other != step)
+
+    def test_the_form_that_outputs_have_is_proposed_for_a_wrong_one(self) -> None:
+        with pytest.raises(WorkerError) as caught:
+            read(TORCHVISION, Boxes(form="yolov8"))
+        hint = caught.value.failure.hint
+        assert "torchvision" in hint
+        assert "yolov5" not in hint
+        with pytest.raises(WorkerError) as caught:
+            read({"logits": np.zeros((1, 3, 4, 4), np.float32)}, Boxes(form="yolov8"))
+        assert "FILE.py:FUNCTION in place of yolov8" in caught.value.failure.hint
+
 
 class TestAdapter:
     def test_a_function_reads_what_nothing_else_does(self, tmp_path: Any) -> None:
@@ -169,6 +197,7 @@ class TestAdapter:
             "return [([[0, 0, 1, 1]], [1, 2], [1])]",
             "return [(1, 2)]",
             "return [None]",
+            "return outputs['b'], outputs['b'], outputs['b']",
             "raise ValueError('no')",
             "return [([[0, 0, 1, 1]], ['a'], [1])]",
         ],
@@ -178,12 +207,31 @@ class TestAdapter:
         with pytest.raises(WorkerError, match=r"mine"):
             read({"b": [BOX]}, Boxes(adapter=str(tmp_path / "own.py"), function="mine"))
 
-    @pytest.mark.parametrize(("code", "value"), [("mine = 3", "int"), ("", "'mine'")])
+    def test_one_triple_and_a_picture_without_boxes_have_steps_of_their_own(
+        self, tmp_path: Any
+    ) -> None:
+        hints = []
+        for name, body in (
+            ("one", "return outputs['b'], outputs['s'], outputs['s']"),
+            ("none", "return [None]"),
+        ):
+            (tmp_path / f"{name}.py").write_text(f"def mine(outputs):\n    {body}\n")
+            own = Boxes(adapter=str(tmp_path / f"{name}.py"), function="mine")
+            with pytest.raises(WorkerError) as caught:
+                read({"b": np.zeros((3, 4)), "s": np.zeros(3)}, own)
+            hints.append(caught.value.failure.hint)
+        assert "[(boxes, scores, labels)]" in hints[0]
+        assert "empty" in hints[1]
+
+    @pytest.mark.parametrize(
+        ("code", "value"),
+        [("mine = 3", "int"), ("", "'mine'"), ("def read(): ...", "e.g. own.py:read")],
+    )
     def test_what_is_no_function_is_said(self, tmp_path: Any, code: str, value: str) -> None:
         (tmp_path / "own.py").write_text(code)
         with pytest.raises(WorkerError) as caught:
             BoxReader(Boxes(adapter=str(tmp_path / "own.py"), function="mine"), TABLE)
-        assert value in caught.value.failure.message
+        assert value in f"{caught.value.failure.message}. {caught.value.failure.hint}"
 
 
 class TestSuppression:

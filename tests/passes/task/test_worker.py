@@ -270,8 +270,14 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 of sample 3 is not a class"),
         (
             {"x": X, "labels": np.float32([0, 1, 2, 1])},
-            "shape [2] (of one batch) fit no output of the model: logits float32 [2, 3]",
+            "e.g. labels.astype('int64')",
         ),
+        ({"x": X, "labels": np.float32([0.5, 1, 2, 1])}, "For a regression, write"),
+        ({"x": X, "labels": np.eye(3, dtype=np.float32)[LABELS]}, "labels.argmax(axis=-1)"),
+        ({"x": X, "labels": np.eye(3, dtype=np.int64)[LABELS]}, "labels.argmax(axis=-1)"),
+        ({"x": X, "labels": np.int64([[0, 1]] * 4)}, "fit no output of the model: logits float32"),
+        ({"x": np.float32(1), "labels": LABELS}, "Name it 'shared:x' in the file"),
+        ({"x": np.full(X.shape, np.inf, np.float16), "labels": LABELS}, "float16 holds numbers"),
         (
             {"x": X, "labels": np.array(["a"] * 4)},
             "labels of type <U1 and shape [2] (of one batch) fit no output",
@@ -324,6 +330,7 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ),
         ("return [], 3, 4", "data.py:give returned a tuple of 3, not a pair"),
         ("return [], 3", "the second value that data.py:give returned is a value of type int"),
+        ("return {'x': X, 'labels': Y}, max", "returned is a value of type dict, not a list"),
         ("return 5, max", "the first value that data.py:give returned is a value of type int"),
         ("return [], max", "data.py:give returned no batch. Return at least one batch"),
         ("return [3], max", "batch 0 of data.py:give is a value of type int, not a pair"),
@@ -331,9 +338,11 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ("return [(X, Y)], max", "the inputs in batch 0 of data.py:give are a value of type nd"),
         (
             "return [({'x': X, 'mask': Y}, Y)], max",
-            "data.py:give gives values for 'mask', which is not an input of the model. The only "
-            "choice is 'x'",
+            "data.py:give gives values for 'mask', which is not an input of the model. Leave "
+            "'mask' out of the batches",
         ),
+        ("return [({'mask': Y}, Y)], max", "an input of the model. The only choice is 'x'"),
+        ("return [({'x': Y}, Y)], max", "The batch holds x int64 [4]. The runtime says"),
         ("return [({}, Y)], max", "data.py:give gives no values for the input 'x'"),
         (
             "def bad(outputs, labels):\n    return outputs['scores']\nreturn [({'x': X}, Y)], bad",
@@ -343,6 +352,11 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
             "return [({'x': X}, Y)], lambda o, y: [1.0, 1.0, float('nan'), 0.0]",
             "the metric returned nan for sample 2. Return a finite number",
         ),
+        (
+            "return [({'x': X}, Y)], lambda o, y: [1.0, None, 1.0, 0.0]",
+            "the metric returned None for sample 1. Return a finite number",
+        ),
+        ("return [({'x': X}, Y)], lambda o, y: None", "the metric returned None. Return one score"),
         (
             "return [({'x': X}, Y)], lambda o, y: 'good'",
             "the metric returned str 'good', not one number per sample",
@@ -365,6 +379,38 @@ def test_entry_points_that_do_not_work(script: Save, body: str, says: str) -> No
     assert says in refused(identity(), script(body))
 
 
+def test_values_that_the_model_does_not_know_are_told_from_shapes(script: Save) -> None:
+    table = helper.make_tensor("table", FLOAT, [2, 3], [0.0] * 6)
+    words = cpu_session(
+        serialised(
+            [
+                helper.make_node("Constant", [], ["table"], value=table),
+                helper.make_node("Gather", ["table", "x"], ["logits"]),
+            ],
+            [value("x", INT64, ["N"])],
+            [value("logits", FLOAT, ["N", 3])],
+        )
+    )
+    message = refused(words, script("return [({'x': Y}, Y)], max"))
+    assert "(x): their types and shapes" in message
+    assert "int64" not in message
+
+
+def test_one_value_for_all_samples_is_fed_beside_every_batch(npz: Save) -> None:
+    scaled = cpu_session(
+        serialised(
+            [helper.make_node("Mul", ["x", "scale"], ["logits"])],
+            [value("x", FLOAT, ["N", 3]), value("scale", FLOAT, [])],
+            [value("logits", FLOAT, ["N", 3])],
+        )
+    )
+    lone = np.float32(2)
+    step = refused(scaled, npz(x=X, scale=lone, labels=LABELS))
+    assert "'shared:scale'" in step
+    found = score(scaled, npz(x=X, labels=LABELS, **{"shared:scale": lone}), 2)
+    assert found.values == (1.0, 1.0, 1.0, 0.0)
+
+
 def test_the_message_has_the_line_of_the_users_file(script: Save) -> None:
     assert "data.py:5: give raised ZeroDivisionError" in refused(identity(), script("1 / 0"))
 
@@ -372,3 +418,5 @@ def test_the_message_has_the_line_of_the_users_file(script: Save) -> None:
 def test_a_function_that_is_not_there(script: Save) -> None:
     dataset = Dataset(path=script("return None").path, function="gave")
     assert "data.py has no function 'gave'. Did you mean 'give'?" in refused(identity(), dataset)
+    other = Dataset(path=dataset.path, function="X")
+    assert "is a value of type ndarray, not a function" in refused(identity(), other)

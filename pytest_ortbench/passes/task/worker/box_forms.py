@@ -60,6 +60,16 @@ def recognised(arrays: Mapping[str, NDArray[Any]], classes: int) -> str:
     return form if scores[0].shape[-1] and all(map(_in_scale, scores)) else ""
 
 
+def readable(arrays: Mapping[str, NDArray[Any]], classes: int) -> list[str]:
+    """Forms that outputs may have by their shapes, where somebody knows it.
+
+    Boxes beside something else have none.
+    """
+    if any(array.ndim == 3 and array.shape[-1] == 4 for array in arrays.values()):
+        return []
+    return [form for form in _READERS if read_form(form, arrays, classes) is not None]
+
+
 def _candidates(arrays: Mapping[str, NDArray[Any]]) -> str:
     """The first float output ``[n, …, …]`` with room for a box and a score; empty for none."""
     fitting = (

@@ -14,7 +14,7 @@ Boxes are left, top, right and bottom in pixels of the input, or all of them fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,15 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes
 from pytest_ortbench.core.errors import says
 from pytest_ortbench.core.units import counted
-from pytest_ortbench.passes.task.worker.box_forms import Triple, read_form, recognised
+from pytest_ortbench.passes.task.worker.box_forms import (
+    Triple,
+    read_form,
+    readable,
+    recognised,
+)
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
-from pytest_ortbench.worker.user_code import call, load_file
+from pytest_ortbench.passes.task.worker.own_function import own_function
+from pytest_ortbench.worker.user_code import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +40,10 @@ _LARGEST_SHARE = 2.0
 _TRIPLES = (
     "Return a list with one (boxes, scores, labels) for each picture: an array [n, 4] of boxes "
     "with left, top, right and bottom, n scores, and n labels"
+)
+_NO_BOXES = (
+    "Return a list with one (boxes, scores, labels) for each picture, with empty arrays for a "
+    "picture without boxes"
 )
 
 
@@ -88,22 +98,12 @@ class BoxReader:
     def __init__(self, asked: Boxes, table: ImageTable) -> None:
         self._asked = asked
         self._table = table
-        self._function = None
+        self._function: Callable[..., Any] | None = None
         self._read: dict[int, Triple] = {}
         self.form = asked.form
         self.shapes = ""
         if asked.adapter:
-            module = load_file(Path(asked.adapter))
-            self._function = getattr(module, asked.function, None)
-            if not callable(self._function):
-                file = Path(asked.adapter).name
-                held = type(self._function).__name__
-                raise bad_data(
-                    f"{asked.function!r} in {file} is a value of type {held}, not a function"
-                    if hasattr(module, asked.function)
-                    else f"{file} has no function {asked.function!r}",
-                    "Define the function at the top level of the file",
-                )
+            self._function = own_function(Path(asked.adapter), asked.function)
 
     @property
     def found(self) -> tuple[PictureBoxes, ...]:
@@ -130,20 +130,13 @@ class BoxReader:
                 raise bad_data(
                     f"{self._who} returned boxes for {counted(len(pictures), 'picture')}, but the "
                     f"batch has {len(rows)} (the outputs are {self.shapes})",
-                    "Return a list with one (boxes, scores, labels) for each picture, with empty "
-                    "arrays for a picture without boxes",
+                    _NO_BOXES,
                 )
             raise bad_data(
                 f"the outputs, read as {self.form}, have boxes for "
                 f"{counted(len(pictures), 'picture')}, but the batch has {len(rows)}: "
                 f"{self.shapes}",
-                _name_form(
-                    self.form,
-                    "If the model takes one picture at a time, use --ort-batch-sizes=1. If not, "
-                    "name"
-                    if len(rows) > 1
-                    else "Name",
-                ),
+                "Use --ort-batch-sizes=1" if len(pictures) == 1 else _as_sentence(self._own_reader),
             )
         for row, picture in zip(rows, pictures, strict=True):
             self._read[row] = _whole(*picture)
@@ -170,16 +163,50 @@ class BoxReader:
             if not self.form:
                 raise bad_data(
                     f"the outputs do not have a known form of boxes: {self.shapes}",
-                    _name_form(),
+                    self._step(arrays),
                 )
         triples = read_form(self.form, arrays, self._table.classes)
         if triples is None:
             raise bad_data(
                 f"the outputs are {self.shapes}, but those of the form {self.form} are "
                 f"{DETECTION_FORMS[self.form]}",
-                _name_form(self.form),
+                self._step(arrays),
             )
         return triples
+
+    def _step(self, arrays: Mapping[str, NDArray[Any]]) -> str:
+        """The step for outputs that can't be read in the form that was named, or in any."""
+        classes = self._table.classes
+        fitting = recognised(arrays, classes)
+        if fitting:
+            return f"Write {fitting} in place of {self._asked.form} in --ort-dataset"
+        if all(array.ndim <= 2 for array in arrays.values()):
+            return (
+                "If the model is a classifier, leave --ort-dataset out, and name the class of each "
+                f"picture with --ort-labels=FILE.csv. If it is a detector, {self._own_reader}"
+            )
+        forms = readable(arrays, classes)
+        if not forms or self._asked.form:
+            return _as_sentence(self._own_reader)
+        return (
+            f"If you know that the form is {' or '.join(forms)}, add it to --ort-dataset, e.g. "
+            f"coco:FILE.json:{forms[0]}. If it is another form, {self._own_reader}"
+        )
+
+    @property
+    def _own_reader(self) -> str:
+        """The step to a function of the user's that reads the outputs."""
+        named = self._asked.form
+        return (
+            "write a Python function that takes the outputs and returns a list with (boxes, "
+            "scores, labels) of each picture, and "
+            + (
+                f"write FILE.py:FUNCTION in place of {named} in"
+                if named
+                else "add :FILE.py:FUNCTION to"
+            )
+            + " --ort-dataset"
+        )
 
     def _placed(
         self, row: int, boxes: NDArray[Any], scores: NDArray[Any], labels: NDArray[Any]
@@ -194,22 +221,8 @@ class BoxReader:
         return PictureBoxes(row=row, boxes=placed, scores=scores, labels=labels)
 
 
-def _name_form(but: str = "", name: str = "Name") -> str:
-    """Return how to name the form of outputs, or a function that reads them.
-
-    Args:
-        but: The form that they do not have; empty for none.
-        name: How the sentence begins.
-    """
-    forms = {form: shapes for form, shapes in DETECTION_FORMS.items() if form != but}
-    listed = ", ".join(f"{form} ({shapes})" for form, shapes in forms.items())
-    example = "yolov8" if "yolov8" in forms else "yolov5"
-    return (
-        f"{name} the form of the outputs behind the file of boxes, e.g. "
-        f"--ort-dataset=coco:FILE.json:{example}. The forms are {listed}. If none fits, name a "
-        "function that takes the outputs and returns (boxes, scores, labels) for each picture: "
-        "--ort-dataset=coco:FILE.json:FILE.py:FUNCTION"
-    )
+def _as_sentence(step: str) -> str:
+    return step[0].upper() + step[1:]
 
 
 def _whole(boxes: NDArray[Any], scores: NDArray[Any], labels: NDArray[Any]) -> Triple:
@@ -229,6 +242,11 @@ def _own(given: Any, who: str) -> Sequence[Triple]:
         raise bad_data(
             f"{who} returned a value of type {type(given).__name__}, not a list", _TRIPLES
         )
+    if len(given) == 3 and all(hasattr(part, "shape") for part in given):
+        raise bad_data(
+            f"{who} returned one (boxes, scores, labels), not a list with one for each picture",
+            "For a single picture, return [(boxes, scores, labels)]",
+        )
     triples: list[Triple] = []
     for number, item in enumerate(given):
         picture = f"for picture {number} of the batch"
@@ -237,9 +255,11 @@ def _own(given: Any, who: str) -> Sequence[Triple]:
                 f" with {counted(len(item), 'value')}" if isinstance(item, list | tuple) else ""
             )
             raise bad_data(
-                f"{who} returned a {type(item).__name__}{length} {picture}, not (boxes, scores, "
-                "labels)",
-                _TRIPLES,
+                f"{who} returned a value of type {type(item).__name__}{length} {picture}, not "
+                "(boxes, scores, labels)"
+                if item is not None
+                else f"{who} returned None {picture}",
+                _TRIPLES if item is not None else _NO_BOXES,
             )
         boxes, scores, labels = (
             _numbers(part, f"{who} returned {name} {picture}")

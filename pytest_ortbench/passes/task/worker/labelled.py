@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import PLACEMENT, SHARED, TRUTH, Dataset
 from pytest_ortbench.core.errors import (
-    did_you_mean,
     first_line,
     nearest,
     says,
@@ -30,7 +29,8 @@ from pytest_ortbench.core.errors import (
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.task.worker.boxes import BoxReader, ImageTable
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
-from pytest_ortbench.worker.user_code import call, load_file
+from pytest_ortbench.passes.task.worker.own_function import own_function
+from pytest_ortbench.worker.user_code import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,13 +44,13 @@ LABELS = "labels"
 IGNORED = -100
 
 _ENTRY_POINT = (
-    "For other labels, write a function that returns the batches and a function of your own that "
-    "scores them: --ort-dataset=FILE.py:FUNCTION"
+    "write a Python function that returns batches and a metric, and name it: "
+    "--ort-dataset=FILE.py:FUNCTION"
 )
 #: What a function of the user's gives.
 _FORM = (
-    "Return two values, batches and metric. Each batch is a pair ({input: array}, labels), and "
-    "metric(outputs, labels) returns the scores of a batch"
+    "Return batches and metric: each batch is a pair ({input: array}, labels), and "
+    "metric(outputs, labels) returns its scores"
 )
 
 
@@ -123,11 +123,15 @@ def _from_npz(path: Path, inputs: Sequence[str], batch: int) -> Labelled:
     shared = _taken_shared(arrays)
     fed = _fed(arrays, [name for name in inputs if name not in shared], path)
     for name, array in fed.items():
-        found = len(array) if array.ndim else 0
-        if found != len(labels):
+        if not array.ndim:
             raise bad_data(
-                f"{path.name} has {counted(len(labels), 'label')}, but {counted(found, 'row')} in "
-                f"the array {name!r}",
+                f"the array {name!r} in {path.name} is a single value, not one for each label",
+                f"Name it '{SHARED}{name}' in the file, so that every batch is fed with it",
+            )
+        if len(array) != len(labels):
+            raise bad_data(
+                f"{path.name} has {counted(len(labels), 'label')}, but "
+                f"{counted(len(array), 'row')} in the array {name!r}",
                 f"Store one row (first axis) of {name!r} for each label",
             )
     if not len(labels):
@@ -280,23 +284,14 @@ def _call_entry_point(dataset: Dataset, batch: int) -> Labelled:
         WorkerError: if the file or the function raises, or returns something else.
     """
     path = Path(dataset.path)
-    module = load_file(path)
-    function = getattr(module, dataset.function, None)
-    if not callable(function):
-        known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
-        raise bad_data(
-            f"{path.name} has no function {dataset.function!r}",
-            did_you_mean(dataset.function, known)
-            if known
-            else "Define the function at the top level of the file",
-        )
+    function = own_function(path, dataset.function)
     returned = call(path, dataset.function, function, *([batch] if _takes_one(function) else []))
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise bad_data(
             f"{dataset.label} returned {_kind(returned)}, not a pair of batches and a metric", _FORM
         )
     batches, metric = returned
-    if not isinstance(batches, Iterable):
+    if not isinstance(batches, Iterable) or isinstance(batches, Mapping | str):
         raise bad_data(
             f"the first value that {dataset.label} returned is {_kind(batches)}, not a list or an "
             "iterator of batches",
@@ -430,12 +425,28 @@ class LabelScores:
             if value.shape == labels.shape and same_kind:
                 return name, value, False
         shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in names)
+        told = f"{labels.dtype} {list(labels.shape)}"
+        if any(_is_one_hot(labels, value) for value in tensors.values()):
+            raise bad_data(
+                f"the labels (one batch: {told}) have a number for each class, but the index of "
+                "the class is needed",
+                "Store labels.argmax(axis=-1) in their place",
+            )
+        if labels.dtype.kind == "f":
+            whole = np.array_equal(labels, np.round(labels))
+            raise bad_data(
+                f"the labels (one batch: {told}) are floating-point numbers, but only classes and "
+                "texts can be scored from an .npz file",
+                "If they are classes, store them as integers, e.g. labels.astype('int64'). If "
+                f"not, {_ENTRY_POINT}"
+                if whole
+                else f"For a regression, {_ENTRY_POINT}",
+            )
         raise bad_data(
             f"labels of type {labels.dtype} and shape {list(labels.shape)} (of one batch) fit no "
             f"output of the model: {shapes}",
-            "For a classifier, give the index of the class as an integer, e.g. labels of shape [8] "
-            "for an output of shape [8, 1000]. For an output of integers or texts, give labels of "
-            f"its type and shape. {_ENTRY_POINT}",
+            "For a classifier, store one integer for each sample, the index of its class. "
+            f"For other labels, {_ENTRY_POINT}",
         )
 
     def _check_range(
@@ -453,3 +464,9 @@ class LabelScores:
                 + (f", or {IGNORED} for a label that is not counted" if labels.ndim > 1 else "")
                 + (". If your classes are numbered from 1, subtract 1" if bad == classes else ""),
             )
+
+
+def _is_one_hot(labels: NDArray[Any], scores: NDArray[Any]) -> bool:
+    """Whether labels have a 1 for the class of each sample, and 0 for all others."""
+    fits = labels.shape == scores.shape and labels.ndim > 1 and labels.dtype.kind in "biuf"
+    return bool(fits and ((labels == 0) | (labels == 1)).all() and (labels.sum(axis=-1) == 1).all())

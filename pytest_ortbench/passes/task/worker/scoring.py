@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import did_you_mean, first_line, says
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.task.facts import TaskAccuracy
@@ -128,7 +129,9 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
     if broken:
         raise bad_data(
             f"all values for the input {broken[0]!r} from {dataset.label} are NaN or infinity",
-            "Correct how these values are made, e.g. where they are divided by a standard "
+            "Correct how these values are made: float16 holds numbers up to 65504 only"
+            if _is_beyond_half(given.feeds.get(broken[0]))
+            else "Correct how these values are made, e.g. where they are divided by a standard "
             "deviation of 0",
         )
     metric = labelled.name or str(getattr(labelled.metric, "name", ""))
@@ -203,8 +206,8 @@ def hold_against_reference(
             f"the reference ({label}) scores 0 on every sample of {dataset.label} "
             f"({counted(len(before), 'sample')}, {scores.metric}), so nothing can be compared "
             "with it",
-            "Check that labels have the order of the samples, and that inputs are scaled as in "
-            "training. If 0 is the best score of your metric, return e.g. 1 + score"
+            "If your metric gives 0 for good answers, change it. If not, check the order of the "
+            "labels and the scaling of the inputs"
             if dataset.function
             else "Check that classes are numbered from 0, that labels have the order of the "
             "samples, and that inputs are scaled as in training",
@@ -237,9 +240,12 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
     known = [info.name for info in session.get_inputs()]
     unknown = [name for name in batch.feeds if name not in known]
     if unknown:
+        unfed = [name for name in known if name not in batch.feeds]
         raise bad_data(
             f"{dataset.label} gives values for {unknown[0]!r}, which is not an input of the model",
-            did_you_mean(unknown[0], known),
+            did_you_mean(unknown[0], unfed)
+            if unfed
+            else f"Leave {unknown[0]!r} out of the batches",
         )
     feeds, missing = fitting(session, batch.feeds)
     if missing:
@@ -251,6 +257,16 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
         return session.run(None, feeds)
     except Exception as error:
         # Native errors have no common base class.
+        said = says("The runtime", first_line(error))
+        if all(
+            _fits(info, feeds[info.name]) for info in session.get_inputs() if info.name in feeds
+        ):
+            raise bad_data(
+                f"the model fails on the batch that begins with sample {first} of {dataset.label}. "
+                f"{said}",
+                f"Correct the values of this batch ({', '.join(feeds)}): their types and shapes "
+                "fit the model",
+            ) from error
         fed = ", ".join(f"{name} {array_words(value)}" for name, value in feeds.items())
         taken = ", ".join(
             f"{info.name} {info.type} {list(shape) if (shape := _shape(info)) else ''}".rstrip()
@@ -258,9 +274,22 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
         )
         raise bad_data(
             f"the model fails on the batch that begins with sample {first} of {dataset.label}. "
-            f"The batch holds {fed}. {says('The runtime', first_line(error))}",
+            f"The batch holds {fed}. {said}",
             f"Give arrays as the model takes them: {taken}",
         ) from error
+
+
+def _fits(declared: Declared, value: object) -> bool:
+    """Whether a value has the type and the shape of an input, as far as they are declared."""
+    import numpy as np
+
+    wanted, sizes = NUMPY_NAMES.get(declared.type[7:-1]), _shape(declared)
+    if not isinstance(value, np.ndarray) or sizes is None or value.dtype.name != wanted:
+        return False
+    return value.ndim == len(sizes) and all(
+        not isinstance(size, int) or size == found
+        for size, found in zip(sizes, value.shape, strict=True)
+    )
 
 
 def _shape(declared: Declared) -> Sequence[int | str | None] | None:
@@ -275,6 +304,14 @@ def _note_finite(finite: dict[str, bool], feeds: Mapping[str, object]) -> None:
     for name, value in feeds.items():
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
             finite[name] = finite.get(name, False) or bool(np.isfinite(value).any())
+
+
+def _is_beyond_half(value: object) -> bool:
+    """Whether numbers were too large for half precision."""
+    import numpy as np
+
+    is_half = isinstance(value, np.ndarray) and value.dtype == np.float16
+    return is_half and bool(np.isinf(value).any())
 
 
 def _scores(
@@ -292,6 +329,8 @@ def _scores(
     import numpy as np
 
     given = metric(outputs, batch.labels)
+    if given is None:
+        raise bad_data("the metric returned None", "Return one score for each sample of the batch")
     try:
         scores = np.asarray(given, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError) as error:
@@ -305,7 +344,8 @@ def _scores(
     if not scores.size:
         raise bad_data(
             f"the metric returned no score for batch {number}",
-            "Return one score per sample, or a single score for the whole batch",
+            "Return one score for each sample, and leave samples without a score out of the "
+            "batches",
         )
     expected = _count(batch.labels)
     if batch.samples is None and expected is not None and scores.size not in (1, expected):
@@ -317,8 +357,9 @@ def _scores(
         )
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
+        of_sample = np.asarray(given, dtype=object).reshape(-1)[bad[0]]
         raise bad_data(
-            f"the metric returned {scores[bad[0]]:g} for sample {before + int(bad[0])}",
+            f"the metric returned {of_sample} for sample {before + int(bad[0])}",
             "Return a finite number for each sample",
         )
     values: list[float] = scores.tolist()
