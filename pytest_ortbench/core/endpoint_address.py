@@ -126,13 +126,26 @@ def service_of(text: str) -> str:
     return "" if holds_secrets(text) else f"{parts.scheme}://{parts.netloc}"
 
 
+def host_of(text: str) -> str:
+    """Return ``http://HOST:PORT`` of an address over HTTP that has a path, else nothing."""
+    parts = _split(text.strip())
+    if parts is None or parts.scheme == _GRPC_SCHEME or parts.path in ("", "/"):
+        return ""
+    return "" if holds_secrets(text) else f"{parts.scheme}://{parts.netloc}"
+
+
+def holds_credentials(text: str) -> bool:
+    """Return whether an address has a name or a password."""
+    parts = _split(text.strip())
+    return parts is not None and (parts.username is not None or parts.password is not None)
+
+
 def holds_secrets(text: str) -> bool:
     """Return whether an address has a name, a password or a query, which may be secret."""
     parts = _split(text.strip())
     if parts is None:
         return False
-    named = parts.username is not None or parts.password is not None
-    return named or bool(parts.query or parts.fragment)
+    return holds_credentials(text) or bool(parts.query or parts.fragment)
 
 
 def _split(text: str) -> SplitResult | None:

@@ -162,10 +162,15 @@ def _wave(path: Path) -> Iterator[wave.Wave_read]:
     except OSError as error:
         what, hint = why_unreadable(error)
         raise UsageError(f"{str(path)!r} {what}", place="--ort-inputs", hint=hint) from None
-    except (EOFError, wave.Error) as error:
-        said = f" that can be read ({says('Python', str(error))})" if str(error) else ""
+    except EOFError:
         raise UsageError(
-            f"{str(path)!r} is not a WAV file{said}",
+            f"{str(path)!r} is empty or cut off",
+            place="--ort-inputs",
+            hint="Copy the whole file again",
+        ) from None
+    except wave.Error as error:
+        raise UsageError(
+            f"{str(path)!r} is not a WAV file that can be read ({says('Python', str(error))})",
             place="--ort-inputs",
             hint="Put a PCM file in its place. To convert it, run: ffmpeg -i "
             f"{shlex.quote(str(path))} -c:a pcm_s16le new.wav",

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from pytest_ortbench.core.errors import UsageError, near_and_known
+from pytest_ortbench.core.errors import UsageError, first_of_several, near_and_known
 
 _OPENING = "([{"
 _CLOSING = ")]}"
@@ -173,9 +173,21 @@ def _is_digits(text: str) -> bool:
 
 
 def parse_choices(
-    texts: str | Iterable[str], known: Sequence[str], *, place: str, what: str = "value"
+    texts: str | Iterable[str],
+    known: Sequence[str],
+    *,
+    place: str,
+    what: str = "value",
+    several: bool = True,
 ) -> tuple[str, ...]:
     """Read words out of a fixed set; a repeated one counts once.
+
+    Args:
+        texts: What was written.
+        known: The words.
+        place: Where, for messages.
+        what: What a word is, likewise.
+        several: Whether more than one may be written, for advice.
 
     Raises:
         UsageError: for an unknown word, with the nearest known one.
@@ -183,8 +195,14 @@ def parse_choices(
     items = split_list(texts, place=place)
     for item in items:
         if item not in known:
+            apart = several and bool(first_of_several(item, known))
+            listed = ",".join(item.replace(";", " ").split())
             raise UsageError(
-                f"{item!r} is not a known {what}", place=place, hint=near_and_known(item, known)
+                f"{item!r} is not a known {what}",
+                place=place,
+                hint=f"Write commas between the values: {listed}"
+                if apart
+                else near_and_known(item, known),
             )
     return tuple(dict.fromkeys(items))
 
@@ -206,7 +224,16 @@ def parse_dims(
         UsageError: for an item without a name, without a size, or with a size that is no number.
     """
     dims: dict[str, tuple[int, ...]] = {}
-    for item in split_list(texts, place=place):
+    items = split_list(texts, place=place)
+    if len(items) > 1 and all(map(_is_digits, items)):
+        first, last = items[-2:]
+        raise UsageError(
+            f"{','.join(items)!r} has no names of dimensions",
+            place=place,
+            hint="Write the name and the size of each dimension that the model leaves open, e.g. "
+            f"height:{first},width:{last}",
+        )
+    for item in items:
         name, written = _name_and_sizes(_spread(item, place) if ranges else item, place)
         example = f"{name}:128, or {name}:1-128 for a range" if ranges else f"{name}:128"
         sizes = [
@@ -253,6 +280,12 @@ def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:
         first -= 1
     name = ":".join(parts[:first]).strip()
     if first == len(parts) or not name or ":" in name.replace("::", ""):
+        if _is_digits(item):
+            raise UsageError(
+                f"{item!r} has no name of a dimension",
+                place=place,
+                hint=f"Write NAME:{item}, where NAME is the name of the dimension in the model",
+            )
         written = re.match(r"\w+", item)
         example = written[0] if written is not None and not written[0].isdigit() else "seq"
         pair = _LIKE_A_PAIR.fullmatch(item)
@@ -284,7 +317,11 @@ def parse_exporter(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
             f"{sizes!r} is not the name of an exporter",
             place=place,
             hint="In inputs, write x between the numbers of a size, and ; between two inputs, e.g. "
-            "--ort-exporter='inputs=1x3x224x224;1x16:int64'",
+            "--ort-exporter='inputs=1x3x224x224;1x16:int64'"
+            if any(item.partition("=")[0].strip() == "inputs" for item in items)
+            else f"For opset {sizes}, write opset={sizes}"
+            if _is_digits(sizes)
+            else f"For inputs of this size, write inputs={sizes}",
         )
     settings = [item if "=" in item else f"exporter={item}" for item in items if item]
     return parse_settings(settings, place=place, example="opset=17")

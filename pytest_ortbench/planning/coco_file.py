@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -236,11 +237,14 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
 def _several(coco: CocoFile, name: str, files: Sequence[Path], folder: Path) -> UsageError:
     """Return the error of a name that several pictures have."""
     first, second = (file.relative_to(folder).as_posix() for file in files[:2])
+    inner = next(file.parent for file in reversed(files) if file.parent != folder)
     return UsageError(
-        f"{len(files)} files in {str(folder)!r} have the name of the image {name[:_LONGEST_NAME]!r}"
-        f" in {coco.path.name}, e.g. {first} and {second}",
+        f"the image {name[:_LONGEST_NAME]!r} in {coco.path.name} fits {len(files)} files: "
+        + f"{first} and {second}"
+        + (f", and {len(files) - 2} more" if len(files) > 2 else ""),
         place=PLACE,
-        hint=f"Write the path within the folder in file_name of {coco.path.name}, e.g. {first}",
+        hint=f"Name only one folder, e.g. --ort-inputs={shlex.quote(str(inner))}. If you need "
+        f"several, set file_name in {coco.path.name} to e.g. {first}",
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.compilation import Compilation
-from pytest_ortbench.core.errors import RUN_AGAIN_OR_REPORT_IT, WorkerError
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
@@ -112,8 +112,8 @@ class Compilations:
         kept = self._folders.whole(key)
         if kept is None:
             raise case_error(
-                f"the compiled file in {folder} is not the one that the compiler reported",
-                RUN_AGAIN_OR_REPORT_IT,
+                f"the compiled file in {folder} is incomplete, or was changed after it was written",
+                "Check that its disk has free space, and run again",
                 kind="error",
                 phase="compile",
             )

@@ -82,9 +82,9 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
         )
     if provider.name in _BY_KERNELS:
         return _refused(
-            f"--ort-compiled has no effect on {provider.label}, which runs the model node by node "
-            "and compiles nothing",
-            f"{_WITHOUT}. If another provider of this run compiles, write --ort-compiled=off,on",
+            f"--ort-compiled has no effect on {provider.label}, which compiles nothing",
+            f"{_WITHOUT}. If another provider of this run compiles, write --ort-compiled=off,on: "
+            f"{provider.label} is then measured without",
         )
     if file.compiled:
         return _refused("the file is already a compiled model")

@@ -155,16 +155,20 @@ def _check_size(arrays: Mapping[str, NDArray[Any]], count: int, *, boxed: bool) 
     most = _MOST_BYTES if free is None else min(_MOST_BYTES, int(_SHARE * free))
     if total > most:
         fitting = int(count * most / total)
+        what = "picture" if boxed else "example"
         raise UsageError(
-            f"the {count} labelled examples would take {format_amount(total, 'B')} as arrays, but "
-            f"at most {format_amount(most, 'B')} ({counted(fitting, 'example')}) may be used for "
-            "them on this machine",
+            f"{counted(count, f'labelled {what}')} would take {format_amount(total, 'bytes')} of "
+            f"memory, but only {format_amount(most, 'bytes')} may be used, enough for {fitting}"
+            if fitting
+            else f"one labelled {what} would take {format_amount(total / count, 'bytes')} of "
+            f"memory, but only {format_amount(most, 'bytes')} may be used",
             place="--ort-dataset" if boxed else "--ort-labels",
-            hint=(
-                f"{'Name boxes of' if boxed else 'Label'} at most "
-                f"{counted(min(fitting, _USUALLY_ENOUGH), 'picture' if boxed else 'example')}"
-                + (", which is usually enough" if fitting >= _USUALLY_ENOUGH else "")
+            hint=f"Shorten the file of {'boxes' if boxed else 'labels'} to "
+            + (
+                f"{_USUALLY_ENOUGH} {what}s, which are usually enough"
+                if fitting >= _USUALLY_ENOUGH
+                else counted(fitting, what)
             )
             if fitting
-            else "Use inputs of smaller sizes, or a machine with more free memory",
+            else "Free memory, or use a machine with more",
         )

@@ -9,12 +9,12 @@ from pathlib import Path
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.models.cache_pairs import parts_of_name
-from pytest_ortbench.models.decoders import decoder_of
 from pytest_ortbench.models.encoders import later_half
 from pytest_ortbench.models.genai_config import has_genai_config
 from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.well_known import is_past
 from pytest_ortbench.planning.engines import GENAI, engines_for
+from pytest_ortbench.planning.no_decoder import why_no_decoder, writes_first
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
 
@@ -92,7 +92,7 @@ def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterat
         later, decoder = later_half(Path(model.path)), model.decoder
         if later is not None:
             yield PlanNote(
-                text=f"{model.name}: {_writes_first(later)}. To measure requests, name that "
+                text=f"{model.name}: {writes_first(later)}. To measure requests, name that "
                 "file, too",
                 moot_with=str(later),
             )
@@ -116,19 +116,3 @@ def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterat
                 yield PlanNote(text=f"{model.name}: {told}")
             elif not refused:
                 yield PlanNote(text=f"{model.name}: {fault.told}. {fault.remedy}")
-
-
-def _writes_first(later: Path) -> str:
-    return (
-        f"this file writes only the first token of a text, and {later.name} beside it writes the "
-        f"others, so requests of both files are measured under the name of {later.name}"
-    )
-
-
-def why_no_decoder(model: Model) -> str:
-    """Return why a model is not taken for one that writes text."""
-    later = later_half(Path(model.path))
-    if later is not None:
-        return _writes_first(later)
-    told = language_config(Path(model.path))
-    return decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told).reason

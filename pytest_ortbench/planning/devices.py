@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from pytest_ortbench.core.errors import UsageError, nearest
 from pytest_ortbench.core.provider_kinds import KINDS, ProviderKind
+from pytest_ortbench.planning.option_tables import DAWN_BACKENDS
 
 
 def device_options(
@@ -82,6 +83,8 @@ _GPU_UUID = re.compile(r"(GPU|MIG)-[0-9A-Za-z-]+")
 # AUTO:-GPU is OpenVINO's way to exclude a device.
 _OPENVINO_FAMILIES = ("CPU", "GPU", "NPU")
 _OPENVINO_DEVICE = re.compile(rf"-?({'|'.join(_OPENVINO_FAMILIES)})(\.\d+)?")
+#: What stands before a device in a list of providers.
+_PREFIX = "openvino:"
 _OPENVINO_MODES = ("AUTO", "HETERO", "MULTI")
 
 
@@ -119,6 +122,15 @@ def _index(kind: ProviderKind, device: str, place: str, rule: str = "an index") 
 def _hardware(kind: ProviderKind, device: str, place: str) -> str:
     """Devices of a plug-in, by kind of hardware and number: ``gpu``, ``npu.1``, or an index."""
     if not re.fullmatch(r"(cpu|gpu|npu)(\.\d{1,3})?|\d{1,3}", device.lower()):
+        backends = DAWN_BACKENDS if kind.alias == "webgpu" else ()
+        backend = next((name for name in backends if name.lower() == device.lower()), "")
+        if backend:
+            raise UsageError(
+                f"{device!r} is a backend of {kind.alias}, not a device",
+                place=place,
+                hint=f"Write {kind.alias}, and add "
+                f"--ort-provider-option={kind.alias}.dawnBackendType={backend}",
+            )
         raise UsageError(
             f"{kind.alias!r} has no device {device!r}",
             place=place,
@@ -128,7 +140,7 @@ def _hardware(kind: ProviderKind, device: str, place: str) -> str:
     return device.lower().removesuffix(".0")
 
 
-def check_openvino(device: str, place: str, prefix: str = "openvino:") -> None:
+def check_openvino(device: str, place: str, prefix: str = _PREFIX) -> None:
     """Refuse a device that OpenVINO does not have: *seen*, it accepts FOO and runs.
 
     Args:
@@ -166,14 +178,15 @@ def check_openvino(device: str, place: str, prefix: str = "openvino:") -> None:
             hint=f"Write e.g. {prefix}{mode}:GPU,CPU",
         )
     if wrong:
-        near = nearest(wrong[0], (*KINDS, *_OPENVINO_FAMILIES))
+        # Behind a comma of the list of providers, another provider may have been meant.
+        in_list = prefix == _PREFIX and len(names) > 1
+        near = nearest(wrong[0], (*(KINDS if in_list else ()), *_OPENVINO_FAMILIES))
         raise UsageError(
-            f"{wrong[0] or device!r} is neither a device of OpenVINO nor a provider",
+            f"{wrong[0] or device!r} is neither a device of OpenVINO nor a provider"
+            if in_list
+            else f"OpenVINO has the devices CPU, GPU and NPU, but not {wrong[0] or device!r}",
             place=place,
-            hint=f"Did you mean {near!r}?"
-            if near
-            else f"Write CPU, GPU or NPU, e.g. {prefix}GPU, or {prefix}GPU.1 for the second GPU. "
-            f"For several devices, write AUTO, HETERO or MULTI, e.g. {prefix}AUTO:GPU,CPU",
+            hint=f"Did you mean {near!r}?" if near else f"Write one of them, e.g. {prefix}GPU",
         )
     if len(names) > 1 and mode not in _OPENVINO_MODES:
         raise UsageError(

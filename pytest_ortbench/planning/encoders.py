@@ -47,7 +47,14 @@ def with_encoder(
     if not spec:
         return _noted(model, "there is no encoder file beside the model")
     try:
-        found = listening_to(model, read(spec))
+        encoder = read(spec)
+        if named and not model.hears and encoder.path == model.path:
+            raise UsageError(
+                f"{named!r} is the file of the model, too",
+                place=place,
+                hint="Write the file of the decoder into the key 'file' of this entry",
+            )
+        found = listening_to(model, encoder)
     except (ModelError, UsageError) as error:
         if named:
             raise

@@ -12,7 +12,9 @@ from pytest_ortbench.core.endpoint_address import (
     OPENAI,
     EndpointAddress,
     address_of,
+    holds_credentials,
     holds_secrets,
+    host_of,
     service_of,
     slashed_name,
 )
@@ -22,6 +24,7 @@ from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.planning.axes import split_list
+from pytest_ortbench.planning.no_decoder import why_no_decoder
 from pytest_ortbench.planning.request import PlanRequest
 
 #: What it is called among providers, and the option that holds its address.
@@ -29,6 +32,9 @@ ALIAS, URL = "endpoint", "url"
 PLACE = "--ort-endpoint"
 _ENCODING = "--ort-endpoint-encoding"
 _ADD_ADDRESS = f"Add the address, e.g. {PLACE}=http://HOST:PORT/v2/models/NAME/infer"
+_OWN_SENDER = (
+    f"write a Python function that sends the requests, and name it: {PLACE}={FORMS['custom']}"
+)
 #: The precision of a file as it is.
 NATIVE = "native"
 
@@ -64,23 +70,37 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
             or a query, since it would stand in documents.
     """
     if holds_secrets(text):
+        named = holds_credentials(text)
         raise UsageError(
-            "the address contains a user name, a password or a query, which would be stored with "
-            "the results",
+            f"the address contains {'a user name or a password' if named else 'a query'}, which "
+            "would be stored with the results",
             place=place,
-            hint="Write the address without them. If the service asks for credentials, put the "
-            "value of the header Authorization into the environment variable "
-            "ORTBENCH_ENDPOINT_AUTHORIZATION",
+            hint="Write the address without it, and set the environment variable "
+            "ORTBENCH_ENDPOINT_AUTHORIZATION to 'Basic VALUE', where VALUE is USER:PASSWORD in "
+            "base64"
+            if named
+            else "Leave the query out. If the service takes a key in the header Authorization, "
+            "too, put the header's value into the environment variable "
+            f"ORTBENCH_ENDPOINT_AUTHORIZATION. If not, {_OWN_SENDER}",
         )
     address = address_of(text)
     slashed = slashed_name(text) if address is None else ""
     if slashed:
         plain = slashed.replace("/", "-")
         raise UsageError(
-            f"{slashed!r}, the name of the model in {text!r}, contains a '/'",
+            f"the name of a model can't contain '/', but {slashed!r} does",
             place=place,
-            hint=f"Give the model a name without '/' at the service, e.g. {plain}, and write "
+            hint=f"If you can't rename the model at the service, {_OWN_SENDER}. If you can, call "
+            f"it e.g. {plain}, and write "
             + text.replace(f"/models/{slashed}/", f"/models/{plain}/"),
+        )
+    host = host_of(text) if address is None and not _completed(text) else ""
+    if host:
+        raise UsageError(
+            f"the path in {text!r} belongs to no protocol that is known here",
+            place=place,
+            hint="If the service has the Open Inference Protocol, write "
+            f"{FORMS['v2'].replace('http://HOST:PORT', host)}. If not, {_OWN_SENDER}",
         )
     if address is None:
         raise UsageError(
@@ -132,8 +152,16 @@ def read_encodings(written: OptionText) -> tuple[str, ...]:
     return names
 
 
-def refuse_without_endpoint(*, value: tuple[str, ...], place: str, endpoint: str) -> None:
+def refuse_without_endpoint(
+    *, value: tuple[str, ...], place: str, endpoint: str, serve: str
+) -> None:
     """Refuse encodings for no endpoint."""
+    if value and serve and not endpoint:
+        raise UsageError(
+            "the option has no effect on a service that --ort-serve starts",
+            place=place,
+            hint="Leave the option out",
+        )
     if value and not endpoint:
         raise UsageError(
             "the option has an effect only together with --ort-endpoint",
@@ -195,11 +223,26 @@ def refuse_several(models: Sequence[object], request: PlanRequest) -> None:
         UsageError: if there are several.
     """
     if request.endpoint and len(models) > 1:
-        raise UsageError(
-            f"an endpoint runs one model, but this run has {len(models)} models",
-            place=PLACE,
-            hint="Name only the file of the model that the endpoint runs",
-        )
+        raise _several(len(models))
+
+
+def refuse_several_targets(cases: Sequence[Case]) -> None:
+    """Refuse an endpoint for several models of a run, each of which has a plan of its own.
+
+    Raises:
+        UsageError: if there are several.
+    """
+    models = {case.model.path for case in cases if case.provider.is_endpoint}
+    if len(models) > 1:
+        raise _several(len(models))
+
+
+def _several(count: int) -> UsageError:
+    return UsageError(
+        f"an endpoint runs one model, but this run has {count} models",
+        place=PLACE,
+        hint="Name only the file of the model that the endpoint runs",
+    )
 
 
 def writes_texts(provider: Provider) -> bool:
@@ -218,10 +261,11 @@ def endpoint_refusal(case: Case) -> Failure | None:
     if writes_texts(case.provider) and case.generation is None:
         if case.model.decoder is None:
             return case_failure(
-                f"the endpoint writes text, but {case.model.name!r} is not a language model",
-                f"To measure {case.model.name!r}, name an endpoint that takes tensors, e.g. "
-                f"{PLACE}=http://HOST:PORT/v2/models/NAME/infer. To measure this endpoint, name "
-                "the file of its language model",
+                f"the endpoint writes text, but {case.model.name!r} was not recognised as a "
+                f"language model: {why_no_decoder(case.model)}",
+                "If it is a language model, export it with the usual names of inputs and outputs. "
+                "If not, name an endpoint that takes tensors, e.g. "
+                f"{PLACE}=http://HOST:PORT/v2/models/NAME/infer",
             )
         return case_failure(
             "this endpoint only answers prompts with text, but the case is a single inference on "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -127,7 +128,9 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
         return {
             GENAI: case_failure(
                 f"{_PACKAGE} is not installed in runtime {runtime.label!r}",
-                f"{kept} --ort-runtimes={_PACKAGE}, which makes an environment with the package",
+                f"{kept} --ort-runtimes={_PACKAGE}, which makes an environment with the package"
+                if is_own or not runtime.requirements
+                else f"Use --ort-runtimes={shlex.quote(f'{runtime.label}+{_PACKAGE}')}",
                 kind="unavailable",
                 phase="import",
             )

@@ -16,9 +16,9 @@ from pytest_ortbench.core.units import counted
 from pytest_ortbench.models.decoders import completed
 from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.symbols import named_shapes
-from pytest_ortbench.planning.decoder_notes import why_no_decoder
 from pytest_ortbench.planning.engines import all_engines_for
 from pytest_ortbench.planning.feeds import Workload, workloads
+from pytest_ortbench.planning.no_decoder import why_no_decoder
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
 

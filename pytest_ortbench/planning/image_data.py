@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import UsageError, says
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.planning.preparation import Settings, as_setting, numbers
 
 if TYPE_CHECKING:
@@ -182,11 +183,18 @@ class ImageReader:
         )
         for name, values in (("scale", scale), ("mean", mean), ("std", std)):
             if len(values) not in (1, self.channels):
+                fitting = values[: self.channels] if len(values) > self.channels else values[:1]
+                example = ":".join(f"{number:g}" for number in fitting)
                 raise UsageError(
-                    f"{name} has {len(values)} numbers, but the input has {self.channels} channels",
+                    f"{name} has {counted(len(values), 'number')}, but the input has "
+                    f"{counted(self.channels, 'channel')}",
                     place=settings.place_of(name),
                     hint=settings.hint(
-                        name, f"Write one number, or {self.channels} with ':' between them"
+                        name,
+                        f"Write one number, or {self.channels} with ':' between them"
+                        if self.channels > 1
+                        else f"Write one number, e.g. {name}={example}",
+                        example,
                     ),
                 )
         if 0 in std:

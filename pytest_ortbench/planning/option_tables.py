@@ -190,6 +190,7 @@ _QNN: dict[str, Rule] = {
     ),
 }
 
+DAWN_BACKENDS = ("D3D12", "Vulkan", "Metal")
 _WEBGPU_CACHES = ("disabled", "lazyRelease", "simple", "bucket")
 _WEBGPU: dict[str, Rule] = {
     "preferredLayout": ("NCHW", "NHWC"),
@@ -203,7 +204,7 @@ _WEBGPU: dict[str, Rule] = {
     "sessionBufferPoolGenerations": WHOLE,
     "multiRotaryCacheConcatOffset": WHOLE,
     "kvCacheQuantizationBits": ("0", "4", "8"),
-    "dawnBackendType": ("D3D12", "Vulkan", "Metal"),
+    "dawnBackendType": DAWN_BACKENDS,
     "powerPreference": ("high-performance", "low-power"),
     "deviceId": WHOLE,
     "adapterIndex": WHOLE,

@@ -82,16 +82,17 @@ class Settings:
         is_of_model = name in self.from_model
         return f"the metadata of {self.model}" if is_of_model else self.steps[name].origin
 
-    def hint(self, name: str, correct: str) -> str:
+    def hint(self, name: str, correct: str, example: str = "") -> str:
         """Return the next step for a setting with a wrong value: files are not for this user.
 
         Args:
             name: The setting.
             correct: The next step where the user set it.
+            example: A value that fits; empty for the usual one.
         """
         if name in self.given:
             return correct
-        return f"To replace it, write e.g. {PLACE}={name}={SETTINGS[name]}"
+        return f"To replace it, write e.g. {PLACE}={name}={example or SETTINGS[name]}"
 
     def chosen(
         self,

@@ -21,6 +21,7 @@ from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.models.resolve import models_of_project
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.decoder_notes import PlanNote
+from pytest_ortbench.planning.endpoints import refuse_several_targets
 from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
@@ -405,7 +406,8 @@ class Collection:
         )
 
     def check_cases(self, cases: Sequence[Case]) -> None:
-        """Refuse what was asked of passes and goes with no case."""
+        """Refuse what was asked of an endpoint or of passes, and goes with no case."""
+        refuse_several_targets(cases)
         for entry in PASSES:
             if entry.check_cases:
                 entry.load(entry.check_cases)(self._options, cases)

@@ -131,7 +131,7 @@ def read_io_modes(written: OptionText) -> tuple[str, ...]:
 
 
 def _one_of(known: tuple[str, ...], written: OptionText) -> str:
-    chosen = parse_choices(written.last, known, place=written.place)
+    chosen = parse_choices(written.last, known, place=written.place, several=False)
     if len(chosen) > 1:
         raise UsageError(
             f"{written.last!r} names {len(chosen)} values, but this option takes one",

@@ -127,10 +127,35 @@ def test_dims(texts: str | tuple[str, ...], dims: dict[str, tuple[int, ...]]) ->
     assert parse_dims(texts, place=PLACE) == dims
 
 
-@pytest.mark.parametrize("text", ["seq", "seq:", ":128", "seq:x", "seq:128:x", "128", "seq=128"])
+@pytest.mark.parametrize("text", ["seq", "seq:", ":128", "seq:x", "seq:128:x", "seq=128"])
 def test_dims_without_name_or_size_are_refused(text: str) -> None:
     with refused(UsageError, repr(text), place=PLACE, hint="seq:128"):
         parse_dims(text, place=PLACE)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"), [("128", "NAME:128"), ("1,3,512,384", "height:512,width:384")]
+)
+def test_sizes_without_names_are_refused_as_a_whole(text: str, hint: str) -> None:
+    with refused(UsageError, repr(text), place=PLACE, hint=hint):
+        parse_dims(text, place=PLACE)
+
+
+@pytest.mark.parametrize("text", ["on off", "on; off"])
+def test_values_without_commas_are_written_with_them_where_several_are_taken(text: str) -> None:
+    with refused(UsageError, repr(text), place=PLACE, hint="on,off"):
+        parse_choices(text, ("on", "off"), place=PLACE)
+    with refused(UsageError, repr(text), place=PLACE, hint="e.g. on"):
+        parse_choices(text, ("on", "off"), place=PLACE, several=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"), [("17", "opset=17"), ("1x3x224x224", "inputs=1x3x224x224")]
+)
+def test_what_a_number_is_for_an_exporter_is_told(text: str, setting: str) -> None:
+    with refused(UsageError, repr(text), place=PLACE, hint=setting):
+        parse_exporter(text, place=PLACE)
+    assert "=".join(*parse_exporter(setting, place=PLACE).items()) == setting
 
 
 def test_dims_with_an_equals_sign_keep_their_sizes() -> None:

@@ -34,6 +34,19 @@ def test_a_named_encoder_is_taken_or_refused() -> None:
         with_encoder(model(), "encoder.onnx", reading)
 
 
+def test_a_model_that_is_named_as_its_own_encoder_is_to_be_replaced() -> None:
+    hints = []
+    for path in ("/models/encoder.onnx", "/models/other.onnx"):
+        with pytest.raises(UsageError) as caught:
+            with_encoder(
+                replace(model(), path=path),
+                "encoder.onnx",
+                lambda _: replace(ENCODER, path="/models/encoder.onnx"),
+            )
+        hints.append(caught.value.hint)
+    assert ["'file'" in hint for hint in hints] == [True, False]
+
+
 def test_one_that_nobody_named_is_found_beside_or_missed_in_a_note(tmp_path: Path) -> None:
     (tmp_path / "encoder_model.onnx").touch()
     beside = replace(DECODER, path=str(tmp_path / "decoder_model.onnx"))

@@ -18,6 +18,7 @@ from pytest_ortbench.planning.endpoints import (
     read_encodings,
     read_endpoint,
     refuse_several,
+    refuse_several_targets,
     refuse_without_endpoint,
     with_endpoint,
 )
@@ -97,6 +98,23 @@ def test_a_password_is_refused_and_not_repeated(user: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_endpoint(written(URL.replace("//", f"//{user}")))
     assert "secret-word" not in str(caught.value)
+    assert "base64" in caught.value.hint
+
+
+def test_a_key_in_the_address_has_a_step_of_its_own() -> None:
+    with pytest.raises(UsageError) as caught:
+        read_endpoint(written(f"{URL}?key=secret-word"))
+    assert "secret-word" not in str(caught.value)
+    assert "base64" not in caught.value.hint
+    assert "custom:" in caught.value.hint
+
+
+def test_a_path_of_another_protocol_is_told_from_an_address_without_one() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_address("http://10.0.0.5:8000/predict", place="")
+    assert "http://10.0.0.5:8000/v2/models/NAME/infer" in caught.value.hint
+    assert "custom:" in caught.value.hint
+    assert "completions" not in caught.value.hint
 
 
 def test_an_address_without_its_scheme_is_completed() -> None:
@@ -181,9 +199,14 @@ def test_encodings_are_two() -> None:
     with pytest.raises(UsageError) as caught:
         read_encodings(written("jsn"))
     assert "json" in caught.value.hint
-    with pytest.raises(UsageError):
-        refuse_without_endpoint(value=("json",), place="", endpoint="")
-    refuse_without_endpoint(value=("json",), place="", endpoint=URL)
+    with pytest.raises(UsageError) as alone:
+        refuse_without_endpoint(value=("json",), place="", endpoint="", serve="")
+    assert "--ort-endpoint=" in alone.value.hint
+    # A service that is started has no address to add.
+    with pytest.raises(UsageError) as started:
+        refuse_without_endpoint(value=("json",), place="", endpoint="", serve="app.py:app")
+    assert "--ort-endpoint" not in started.value.hint
+    refuse_without_endpoint(value=("json",), place="", endpoint=URL, serve="")
 
 
 @pytest.mark.parametrize(
@@ -278,6 +301,18 @@ def test_without_one_nothing_changes_and_two_are_too_many() -> None:
     with pytest.raises(UsageError):
         refuse_several([1, 2], replace(request, endpoint=URL))
     refuse_several([1, 2], request)
+
+
+def test_files_with_a_plan_each_are_several_models_too() -> None:
+    case = make_case()
+    served = [
+        replace(case, provider=parse_provider("endpoint"), model=replace(case.model, path=path))
+        for path in ("/models/net.onnx", "/models/det.onnx")
+    ]
+    with pytest.raises(UsageError) as caught:
+        refuse_several_targets(served)
+    assert caught.value.place == "--ort-endpoint"
+    refuse_several_targets([served[0], served[0], replace(served[1], provider=case.provider)])
 
 
 def test_an_endpoint_is_what_it_is_wherever_it_is_named() -> None:

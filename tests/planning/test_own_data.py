@@ -165,6 +165,21 @@ class TestImages:
         assert fed(made)[0, :, 0, 0] == pytest.approx([19, 4, 9.25])
         assert steps(made)["mean"][0] == "1:2:3"
 
+    @pytest.mark.parametrize("typed", [True, False])
+    def test_the_example_for_gray_pictures_has_one_number(
+        self, tmp_path: Path, typed: bool
+    ) -> None:
+        found = model(tmp_path, ["N", 1, 4, 5])
+        mean = {"mean": "0.5:0.4:0.3"} if typed else {}
+        (tmp_path / "preprocessor_config.json").write_text(
+            json.dumps({"image_mean": [0.5, 0.4, 0.3]})
+        )
+        with pytest.raises(UsageError) as caught:
+            prepared(found, photos(tmp_path / "photos"), **mean)
+        assert "channels" not in caught.value.message
+        step = caught.value.hint.rpartition("mean=")[2]
+        assert fed(prepared(found, photos(tmp_path / "photos"), mean=step)).shape[1] == 1
+
     @pytest.mark.parametrize(
         ("metadata", "config", "said_by"),
         [
@@ -311,6 +326,19 @@ class TestLabels:
             self.labelled(tmp_path, "p0.png,1\np1.png,0\np2.png,1\n")
         assert caught.value.place == "--ort-labels"
         assert {int(text) for text in re.findall(r"\b[23]\b", caught.value.message)} == {2, 3}
+        assert "2" in caught.value.hint
+        monkeypatch.setattr(data_archive, "available", lambda: 10_000_000)
+        monkeypatch.setattr(data_archive, "_MOST_BYTES", 100)
+        with pytest.raises(UsageError) as caught:
+            self.labelled(tmp_path, "p0.png,1\np1.png,0\np2.png,1\n")
+        assert re.findall(r"\d+ B", caught.value.message) == ["240 B", "100 B"]
+        monkeypatch.setattr(data_archive, "_MOST_BYTES", 500)
+        monkeypatch.setattr(data_archive, "_USUALLY_ENOUGH", 1)
+        with pytest.raises(UsageError) as caught:
+            self.labelled(tmp_path, "p0.png,1\np1.png,0\np2.png,1\n")
+        assert "1" in caught.value.hint
+        monkeypatch.undo()
+        monkeypatch.setattr(data_archive, "available", lambda: int(2.1 * bytes_each / 0.4))
         assert self.labelled(tmp_path, "p0.png,1\np1.png,0\n") == [1, 0]
 
     def test_files_without_a_label_are_not_scored(self, tmp_path: Path) -> None:
@@ -429,8 +457,13 @@ class TestAudio:
     def test_what_is_no_wav_file_is_named(self, tmp_path: Path) -> None:
         tone(tmp_path / "wav" / "a.wav")
         (tmp_path / "wav" / "b.wav").write_bytes(b"RIFF")
-        with pytest.raises(UsageError, match=r"b\.wav' is not a WAV file"):
+        with pytest.raises(UsageError, match=r"b\.wav") as cut_off:
             prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
+        assert "ffmpeg" not in cut_off.value.hint
+        (tmp_path / "wav" / "b.wav").write_bytes(b"ID3\x04 no sound of ours")
+        with pytest.raises(UsageError, match=r"b\.wav") as foreign:
+            prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
+        assert "ffmpeg" in foreign.value.hint
 
     def test_the_rate_itself_is_fed_to_labelled_sounds_too(self, tmp_path: Path) -> None:
         tone(tmp_path / "wav" / "a.wav")

@@ -177,18 +177,18 @@ def test_a_plug_in_of_the_project_may_be_called_like_hardware() -> None:
         (":0", "the name of an execution provider is missing"),
         ("dml:tpu", "which takes gpu, npu or an index"),
         ("qnn:dsp", "'qnn' has no device 'dsp'. Write one of: qnn:htp, qnn:cpu"),
-        ("openvino:FOO", "'FOO' is neither a device of OpenVINO nor a provider"),
+        ("openvino:FOO", "but not 'FOO'. Write one of them, e.g. openvino:GPU"),
         (
             "openvino:GPU,opnvino",
             "'opnvino' is neither a device of OpenVINO nor a provider. Did you mean 'openvino'?",
         ),
-        ("openvino:GPU.x", "'GPU.x' is neither"),
-        ("openvino:gpu.", "'gpu.' is neither"),
+        ("openvino:GPU.x", "but not 'GPU.x'. Did you mean 'GPU'?"),
+        ("openvino:gpu.", "but not 'gpu.'"),
         ("openvino:HETERO", "openvino:HETERO:GPU,CPU"),
         ("openvino:HETERO:GPU,FOO", "'FOO' is neither"),
         ("openvino:GPU,CPU", "openvino:HETERO:GPU,CPU"),
         ("openvino:AUTO:GPU,GUP", "'GUP' is neither a device of OpenVINO nor a provider"),
-        ("openvino:-GPU", "'-GPU' is neither"),
+        ("openvino:-GPU", "but not '-GPU'"),
         ("openvino:CPU_FP16", "--ort-provider-option=openvino.precision=FP16"),
     ],
 )
@@ -386,7 +386,8 @@ def test_devices_by_uuid_and_by_hardware(spec: str, label: str, options: dict[st
     [
         ("qnn:saver", "qnn:saver computes nothing and only records the graph"),
         ("qnn:npu", "'qnn' has no device 'npu'. Write one of: qnn:htp, qnn:cpu, qnn:gpu"),
-        ("webgpu:vulkan", "'webgpu' has no device 'vulkan'. Write webgpu:gpu"),
+        ("webgpu:tpu", "'webgpu' has no device 'tpu'. Write webgpu:gpu"),
+        ("webgpu:vulkan", "--ort-provider-option=webgpu.dawnBackendType=Vulkan"),
     ],
 )
 def test_devices_that_a_provider_has_not(spec: str, message: str) -> None:

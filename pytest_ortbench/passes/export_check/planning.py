@@ -203,4 +203,4 @@ def read_export_check(written: OptionText) -> str:
     Raises:
         UsageError: for another word.
     """
-    return parse_choices(written.last, _WAYS, place=written.place)[0]
+    return parse_choices(written.last, _WAYS, place=written.place, several=False)[0]

@@ -28,7 +28,7 @@ _WAYS = ("auto", "off", "only")
 
 def read_generate(written: OptionText) -> str:
     """Read whether requests are measured."""
-    return parse_choices(written.last, _WAYS, place=written.place)[0]
+    return parse_choices(written.last, _WAYS, place=written.place, several=False)[0]
 
 
 def read_engines(written: OptionText) -> tuple[str, ...]:

@@ -17,10 +17,7 @@ from pytest_ortbench.passes.together.facts import WAYS
 from pytest_ortbench.planning.request import PlanRequest
 
 PLACE = "--ort-together"
-_BESIDE_ITSELF = (
-    "To run one model several times at once, use --ort-sessions=2 (in one process) or "
-    "--ort-processes=2 (each in a process of its own)"
-)
+_BESIDE_ITSELF = "To run one model several times at once, use --ort-sessions=2"
 
 
 def is_called(model: Model, spec: str) -> bool:
@@ -128,13 +125,17 @@ def refuse_wrong_models(request: PlanRequest, models: Sequence[Model]) -> None:
                     hint=f"Name different models. {_BESIDE_ITSELF}",
                 )
     if len(specs) < 2:
+        # Each file of the command line is asked about by itself, and one message is told once.
         strangers = (model.name for model in models if not is_called(model, specs[0]))
-        other = next(strangers, "")
-        name = "Name two models" if other else "Name a second model here and among those of the run"
+        other = next(strangers, "") if len(models) > 1 else ""
+        both = f"{PLACE}={specs[0]},{other or 'OTHER.onnx'}"
         raise UsageError(
             f"only {specs[0]!r} is named, so no model would run beside it",
             place=PLACE,
-            hint=f"{name}, e.g. {PLACE}={specs[0]},{other or 'OTHER.onnx'}. {_BESIDE_ITSELF}",
+            hint=f"Name two models, e.g. {both}. {_BESIDE_ITSELF}"
+            if other
+            else "Name a second model of this run, e.g. "
+            f"pytest {_file_of(specs[0])} OTHER.onnx {both}. {_BESIDE_ITSELF}",
         )
 
 
@@ -154,17 +155,16 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
     named = () if is_made else options.together
     wanted = dict.fromkeys((*named, *(spec for own in cases for spec in own.together)))
     models = {own.model.name: own.model for own in cases}.values()
-    in_option = "models" in options.given
+    place = options.place_of("models") if "models" in options.given else ""
     for spec in wanted:
         if not any(is_called(model, spec) for model in models):
             raise UsageError(
                 f"{spec!r} is not a model of this run",
                 place=options.place_of("together"),
-                hint=_choose_or_add(spec, [model.name for model in models], in_option)
+                hint=_choose_or_add(spec, _unnamed(models, wanted), place)
                 if models
-                else "Name the files of all models as arguments, too, e.g. pytest "
-                + " ".join(map(_file_of, wanted))
-                + (f" --ort-together={','.join(named)}" if named else ""),
+                else "Add the files of all models to the arguments of pytest, e.g. "
+                + " ".join(map(_file_of, wanted)),
             )
 
 
@@ -174,27 +174,32 @@ def _file_of(spec: str) -> str:
     return spec if is_whole else f"{spec}.onnx"
 
 
-def _choose_or_add(spec: str, names: Sequence[str], in_option: bool) -> str:
+def _unnamed(models: Iterable[Model], wanted: Iterable[str]) -> list[str]:
+    """Names of the models of a run that nothing asks for yet."""
+    asked = list(wanted)
+    return [model.name for model in models if not any(is_called(model, spec) for spec in asked)]
+
+
+def _choose_or_add(spec: str, names: Sequence[str], place: str) -> str:
     """Return the next step for a model that a run does not have.
 
     Args:
         spec: The model as it is written.
-        names: Those that the run has.
-        in_option: Whether an option names models.
+        names: Those that the run has, and that are not named yet.
+        place: Where an option names models; empty where none does.
     """
     near = nearest(spec, names)
     whole = _file_of(spec)
     where = (
-        f"{whole} to --ort-models"
+        f"{whole} to {place or '--ort-models'}"
         if spec.startswith(SCHEMES)
-        else f"the file of {spec!r} where the other models are named (--ort-models, or the "
-        f"arguments of pytest), e.g. {whole}"
-        if in_option
-        else f"the file of {spec!r} to the arguments of pytest, e.g. {whole}"
+        else f"its file to {place or 'the arguments of pytest'}, e.g. {whole}"
     )
     if near:
         return f"Did you mean {near!r}? If not, add {where}"
-    return f"Add {where}. If you meant another model, write its name: {', '.join(names)}"
+    return f"Add {where}" + (
+        f". If you meant another model, write its name: {', '.join(names)}" if names else ""
+    )
 
 
 def why_not_together(case: Case) -> str:

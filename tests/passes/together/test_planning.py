@@ -113,13 +113,21 @@ def test_a_model_that_the_run_does_not_have_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("spec", "added"), [("rec", "rec.onnx"), ("zoo:rec", "zoo:rec")])
 def test_models_that_an_option_names_are_added_to_it(tmp_path: Path, spec: str, added: str) -> None:
-    options = SimpleNamespace(
-        together=("det", spec), place_of=lambda _: PLACE, given={"models": "det.onnx"}
-    )
-    with pytest.raises(UsageError) as raised:
-        refuse_strangers(options, [of_file(tmp_path, "det")])
-    assert "--ort-models" in raised.value.hint
-    assert added in raised.value.hint
+    for place in ("--ort-models", "ort_models in pytest.ini"):
+        options = SimpleNamespace(
+            together=("det", spec),
+            place_of={"together": PLACE, "models": place}.__getitem__,
+            given={"models": "det.onnx"},
+        )
+        with pytest.raises(UsageError) as raised:
+            refuse_strangers(options, [of_file(tmp_path, "det")])
+        assert place in raised.value.hint
+        assert added in raised.value.hint
+        # A model that is named already is none to choose.
+        assert "det" not in raised.value.hint
+        with pytest.raises(UsageError) as raised:
+            refuse_strangers(options, [of_file(tmp_path, name) for name in ("det", "cls")])
+        assert "cls" in raised.value.hint
 
 
 def test_the_second_model_that_is_proposed_is_one_of_the_run(tmp_path: Path) -> None:
@@ -130,6 +138,11 @@ def test_the_second_model_that_is_proposed_is_one_of_the_run(tmp_path: Path) -> 
     with pytest.raises(UsageError) as raised:
         refuse_wrong_models(asked("det"), models[:1])
     assert "--ort-together=det,OTHER.onnx" in raised.value.hint
+    alone = str(raised.value)
+    # Each file of the command line is asked about by itself: one message is told, not two.
+    with pytest.raises(UsageError) as raised:
+        refuse_wrong_models(asked("det"), models[1:])
+    assert str(raised.value) == alone
 
 
 def test_the_neighbour_is_measured_as_the_case_is(tmp_path: Path) -> None:

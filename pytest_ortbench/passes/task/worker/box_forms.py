@@ -60,7 +60,7 @@ def recognised(arrays: Mapping[str, NDArray[Any]], classes: int) -> str:
     return form if scores[0].shape[-1] and all(map(_in_scale, scores)) else ""
 
 
-def readable(arrays: Mapping[str, NDArray[Any]], classes: int) -> list[str]:
+def possible(arrays: Mapping[str, NDArray[Any]], classes: int) -> list[str]:
     """Forms that outputs may have by their shapes, where somebody knows it.
 
     Boxes beside something else have none.

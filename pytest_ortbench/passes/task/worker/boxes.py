@@ -24,8 +24,8 @@ from pytest_ortbench.core.errors import says
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.task.worker.box_forms import (
     Triple,
+    possible,
     read_form,
-    readable,
     recognised,
 )
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
@@ -185,7 +185,7 @@ class BoxReader:
                 "If the model is a classifier, leave --ort-dataset out, and name the class of each "
                 f"picture with --ort-labels=FILE.csv. If it is a detector, {self._own_reader}"
             )
-        forms = readable(arrays, classes)
+        forms = possible(arrays, classes)
         if not forms or self._asked.form:
             return _as_sentence(self._own_reader)
         return (
