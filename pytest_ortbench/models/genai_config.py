@@ -24,7 +24,6 @@ from pytest_ortbench.core.model_spec import GENAI_CONFIG
 
 #: A configuration is a page of text.
 _MOST_BYTES = 4 * 2**20
-_COPY_AGAIN = "Copy the file again from where the model came from"
 #: Files of a folder that a message names.
 _MOST_NAMED = 8
 #: No decoder has as many layers.
@@ -272,6 +271,11 @@ def _without(place: Path) -> str:
     )
 
 
+def _copy_again(place: Path) -> str:
+    what = "file" if _beside(place.parent) else "whole folder"
+    return f"Copy the {what} again from where the model came from{_without(place)}"
+
+
 def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
     """Return what the file holds, and whether it begins with a byte order mark."""
     try:
@@ -281,7 +285,7 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
                 f"the file has {size / 2**20:.1f} MiB, but a configuration may have at most "
                 f"{_MOST_BYTES >> 20} MiB",
                 place=str(place),
-                hint=f"{_COPY_AGAIN}{_without(place)}",
+                hint=_copy_again(place),
             )
         data = place.read_bytes()
         value = json.loads(data.decode("utf-8-sig"))
@@ -302,7 +306,7 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
         raise ModelError(
             "the file contains JSON, but not an object ({…})",
             place=str(place),
-            hint=f"{_COPY_AGAIN}{_without(place)}",
+            hint=_copy_again(place),
         )
     return value, data.startswith(codecs.BOM_UTF8)
 
@@ -315,7 +319,9 @@ def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Ma
             if name in value
             else f"{where} has no section {name!r}",
             place=str(place),
-            hint="Write the file again with the model builder of onnxruntime-genai "
+            hint=f"Measure its files one by one, e.g. {_command(place.parent)}"
+            if name == "decoder" and name not in value and _beside(place.parent)
+            else "Write the file again with the model builder of onnxruntime-genai "
             f"(python -m onnxruntime_genai.models.builder){_without(place)}",
         )
     return section

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.errors import nearest
-from pytest_ortbench.core.model_spec import PYTHON, function_file, is_model_file, is_onnx_file
+from pytest_ortbench.core.model_spec import (
+    ONNX,
+    PYTHON,
+    function_file,
+    is_model_file,
+    is_onnx_file,
+)
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.catalogue import CatalogueEntry, shipped_catalogue
 
@@ -54,6 +62,28 @@ def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> s
     if not path.parent.exists():
         return f"There is no folder {path.parent}. Correct the path"
     return f"The folder {path.parent} has no .onnx file. Correct the path"
+
+
+def advice_on_pattern(spec: str, path: Path, matches: Sequence[str]) -> tuple[str, str]:
+    """Return what a pattern without a model file matches, behind that, and the next step.
+
+    Args:
+        spec: What was written.
+        path: The same from the folder of the run.
+        matches: What it matches.
+    """
+    folders = sum(map(os.path.isdir, matches))
+    if folders:
+        found = counted(folders, "folder")
+        return f", but {found}", f"Name the files in it, e.g. '{spec.rstrip('/')}/*{ONNX}'"
+    if matches:
+        found = counted(len(matches), "other file")
+        return f", but {found}", f"Write a pattern of model files, e.g. 'models/*{ONNX}'"
+    above = path
+    while glob.has_magic(str(above)):
+        above = above.parent
+    gone = "" if above.is_dir() else f": there is no folder {above}"
+    return gone, "Correct the pattern" if gone else f"Correct the pattern. Its folder is {above}"
 
 
 def advice_on_shipped(kind: str, name: str) -> str:

@@ -7,6 +7,7 @@ pieces, so that a model of many gigabytes costs a few megabytes here.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 #: A protobuf message can't be larger; a bigger model needs external data.
 _PROTOBUF_LIMIT = 2**31 - 1
+
+#: As protobuf, onnx.printer and JSON write a model.
+_MODEL_AS_TEXT = re.compile(r"[\s<{\"]*ir_?version", re.IGNORECASE)
 
 #: First bytes (with their offset) of files that often carry the wrong suffix, and what to do.
 _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
@@ -165,7 +169,7 @@ def regular_size(path: Path) -> int:
         raise ModelError(
             "this is a device or a pipe, not a file",
             place=str(path),
-            hint="Name the file of a model",
+            hint="Save the model to a file, and name that file",
         )
     if status.st_size == 0:
         raise ModelError(
@@ -191,7 +195,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise ModelError(
             f"the file is truncated: {truncated}",
             place=str(path),
-            hint="Fetch or export the model again",
+            hint=MAKE_AGAIN,
         )
     if size > _PROTOBUF_LIMIT:
         raise ModelError(
@@ -207,7 +211,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise ModelError(
             f"the file is not an ONNX model ({says('protobuf', first_line(error))})",
             place=str(path),
-            hint=f"If the path is wrong, correct it. {MAKE_AGAIN}",
+            hint=MAKE_AGAIN,
         ) from None
     except OSError as error:
         raise _unreadable(error, path) from None
@@ -215,8 +219,8 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise ModelError(
             "the file contains no field 'graph', so it is not a complete ONNX model",
             place=str(path),
-            hint="If the model was fetched or copied, do that again. If a script made it, save the "
-            "whole model, e.g. with onnx.save(model, path), not only its graph",
+            hint="If you fetched or copied the model, do that again. If a script made it, save the "
+            "whole model, e.g. with onnx.save(model, path)",
         )
     damaged = _damaged_name(proto)
     if damaged is not None:
@@ -229,8 +233,8 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise ModelError(
             "the file names no operator set (opset_import), so it is not a complete ONNX model",
             place=str(path),
-            hint="If the model was fetched or copied, do that again. If a script made it, name the "
-            "operator set in the script, e.g. with: model.opset_import.add(domain='', version=17)",
+            hint="If you fetched or copied the model, do that again. If a script made it, name the "
+            "operator set there, e.g. with: model.opset_import.add(domain='', version=17)",
         )
     return proto
 
@@ -254,15 +258,22 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
         raise ModelError(
             "this is an HTML page, not an ONNX model",
             place=str(path),
-            hint="The server sent a web page in place of the model. Download the model from the "
-            "link of the file itself (at Hugging Face, it contains /resolve/, not /blob/)",
+            hint="Open it in a browser: it is the page about a file, a login or an error. Correct "
+            "the link or log in, and download again (at Hugging Face, write /resolve/ in the link "
+            "in place of /blob/)",
         )
     shown = " ".join(text.split())[:40]
+    if _MODEL_AS_TEXT.match(text):
+        raise ModelError(
+            f"this is an ONNX model as text (it begins with {shown!r}), not in binary form",
+            place=str(path),
+            hint=f"In the script that made it, write it with onnx.save(model, {path.name!r})",
+        )
     raise ModelError(
         f"this is a text file, not an ONNX model (it begins with {shown!r})",
         place=str(path),
-        hint="Name an .onnx file that an exporter wrote. If this file was downloaded, the server "
-        "sent a text in place of the model: download the model again",
+        hint="If you downloaded it, this is the answer of the server: correct the link, and "
+        "download again. If not, name an .onnx file that an exporter wrote",
     )
 
 
@@ -285,7 +296,7 @@ def _truncation(path: Path, size: int) -> str:
         while position < size:
             key = _varint(stream.read(10))
             if key is None:
-                return f"it ends inside a field at byte {position:,}"
+                return f"it ends at byte {position:,}, in the middle of a value"
             tag, used = key
             kind = tag & 7
             position += used
@@ -293,12 +304,12 @@ def _truncation(path: Path, size: int) -> str:
             if kind == 2:
                 length = _varint(stream.read(10))
                 if length is None:
-                    return f"it ends inside a field at byte {position:,}"
+                    return f"it ends at byte {position:,}, in the middle of a value"
                 position += length[1] + length[0]
             elif kind == 0:
                 value = _varint(stream.read(10))
                 if value is None:
-                    return f"it ends inside a field at byte {position:,}"
+                    return f"it ends at byte {position:,}, in the middle of a value"
                 position += value[1]
             elif kind in (1, 5):
                 position += 8 if kind == 1 else 4

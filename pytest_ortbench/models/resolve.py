@@ -30,7 +30,6 @@ from pytest_ortbench.core.model_spec import (
     is_onnx_file,
 )
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
-from pytest_ortbench.core.units import counted
 from pytest_ortbench.models.builders.registry import BUILDERS, NAMED_ONLY
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import (
@@ -46,7 +45,7 @@ from pytest_ortbench.models.fetch import Notify, fetch_model, wrong_digest
 from pytest_ortbench.models.genai_config import has_genai_config, read_genai_config
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.language_config import language_config
-from pytest_ortbench.models.missing import advice_on, advice_on_shipped
+from pytest_ortbench.models.missing import advice_on, advice_on_pattern, advice_on_shipped
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.ort_file import is_ort_file, read_ort_file
 from pytest_ortbench.models.sources import (
@@ -272,15 +271,8 @@ class _Resolver:
         matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns too
         files = [file for file in matches if is_model_file(Path(file))]
         if not files:
-            other = f", but {counted(len(matches), 'other file')}" if matches else ""
+            other, hint = advice_on_pattern(spec, path, matches)
             message = f"the pattern {spec!r} matches no model file ({ONNX} or {ORT}){other}"
-            hint = f"Correct the pattern. It begins in {self._root}"
-            if matches:
-                below = any(map(os.path.isdir, matches))
-                example = f"{spec.rstrip('/')}/*{ONNX}" if below else f"models/*{ONNX}"
-                hint = f"Write a pattern of model files, e.g. {example}"
-            elif Path(in_home(spec)).is_absolute():
-                hint = "Correct the pattern"
             raise NoModelError(message, spec=spec, place=self._place, hint=hint)
         for file in files:
             yield self._from_file(Path(file))
@@ -448,8 +440,7 @@ def _read(found: _Found) -> Model | BrokenModel:
         raise
     except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
         broken = ModelError(
-            "the graph can't be read, probably since it breaks a rule of ONNX "
-            f"({says('Python', class_and_line(error))})",
+            f"the graph can't be read ({says('Python', class_and_line(error))})",
             place=found.path,
             hint=_checking(found.path),
         )
@@ -463,6 +454,6 @@ def _checking(path: str) -> str:
     checking = f"import onnx; onnx.checker.check_model({json.dumps(path)}, full_check=True)"
     return (
         f"Run: {shlex.join(['python', '-c', checking])}. If that tells a fault, correct it where "
-        "the model is made, and write the file again. If not, please open an issue in the "
-        "repository of pytest-ortbench, with this message"
+        "the model is made. If not, please open an issue in the repository of pytest-ortbench, "
+        "with this message"
     )

@@ -35,6 +35,10 @@ def test_what_is_installed_and_does_not_load_is_installed_anew() -> None:
         step = supply_step(error, supply, "it", "lib")
         assert step != supply
         assert step.endswith("--force-reinstall --no-deps it lib")
+    # What lacks a name may be another package.
+    other = ImportError("cannot import name 'x' from 'pytest'", name="pytest")
+    assert supply_step(other, supply, "it").split()[-2:] == ["it", "pytest"]
+    assert supply_step(other, supply, "pytest").split()[-2:] == ["--no-deps", "pytest"]
     # What names no package can't be installed by name.
     assert supply_step(ImportError("broken"), supply) == supply
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import subprocess
 import sys
 import threading
 import zipfile
@@ -15,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pytest_ortbench.core import ownership
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.models import builders, installer
 from pytest_ortbench.models import fetch as fetching
@@ -308,6 +310,10 @@ def test_the_address_of_a_repository_has_its_name(tmp_path: Path, written: str, 
     [
         (PermissionError(errno.EACCES, "Permission denied"), "HF_HUB_CACHE"),
         (Answered(404), "hf auth login"),
+        (type("RepositoryNotFoundError", (Answered,), {})(401), "If hub in c [h]"),
+        (type("GatedRepoError", (Answered,), {})(403), "Ask"),
+        (type("RevisionNotFoundError", (Answered,), {})(404), "revision in c [h]"),
+        (type("EntryNotFoundError", (Answered,), {})(404), "hub_file in c [h]"),
         (Answered(503), "later"),
     ],
 )
@@ -434,6 +440,22 @@ def test_a_cache_of_another_user_is_not_used(
     with refused(ModelError, place=str(strange), hint="ORTBENCH_CACHE"):
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     assert found.asked == 1
+
+
+@pytest.mark.live
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")
+def test_a_file_of_another_user_is_replaced_by_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = tmp_path / "its model.onnx"
+    strange.write_bytes(CONTENT)
+    monkeypatch.setattr(ownership, "other_writers", lambda _: "belongs to another user (bob)")
+    monkeypatch.setattr(os, "geteuid", lambda: strange.stat().st_uid + 1)
+    before = strange.stat().st_ino
+    command = ownership.advice_on_writers(strange).partition("Run: ")[2]
+    subprocess.run(["sh", "-c", command], check=True)
+    assert strange.read_bytes() == CONTENT
+    assert strange.stat().st_ino != before
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")

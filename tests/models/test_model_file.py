@@ -224,6 +224,8 @@ def test_empty_file(tmp_path: Path) -> None:
         ("Modèle d'essai\n".encode() * 60, "is a text file"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "is a Git LFS pointer"),
         (b"<!DOCTYPE html><html><body>404</body></html>", "is an HTML page"),
+        (b"ir_version: 9\ngraph {\n}\n", "is an ONNX model as text"),
+        (b'<\n  ir_version: 9,\n  opset_import: ["" : 17]\n>\n', "is an ONNX model as text"),
         (b"\x1f\x8b\x08\x00" + bytes(64), "is gzip-compressed"),
         (b"\x80\x02}q\x00" + bytes(64), "is a Python pickle"),
         (b"\x1c\x00\x00\x00TFL3" + bytes(64), "is a TensorFlow Lite model"),
