@@ -33,8 +33,8 @@ def compiled_refusal(case: Case, file: Model) -> Failure | None:
         return foreign
     if not case.runtime.shares_files:
         return _refused(
-            "a compiled model is read from the disk of this machine, but runtime "
-            f"{case.runtime.label!r} does not share files with this machine",
+            "a compiled model is read from the disk of this machine, which runtime "
+            f"{case.runtime.label!r} can't reach",
             "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current. "
             f"To measure in {case.runtime.label!r}, leave --ort-compiled out",
         )

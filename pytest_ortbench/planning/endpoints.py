@@ -32,9 +32,7 @@ ALIAS, URL = "endpoint", "url"
 PLACE = "--ort-endpoint"
 _ENCODING = "--ort-endpoint-encoding"
 _ADD_ADDRESS = f"Add the address, e.g. {PLACE}=http://HOST:PORT/v2/models/NAME/infer"
-_OWN_SENDER = (
-    f"write a Python function that sends the requests, and name it: {PLACE}={FORMS['custom']}"
-)
+_OWN_SENDER = f"send the requests with a Python function: {PLACE}={FORMS['custom']}"
 #: The precision of a file as it is.
 NATIVE = "native"
 
@@ -79,9 +77,9 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
             "ORTBENCH_ENDPOINT_AUTHORIZATION to 'Basic VALUE', where VALUE is USER:PASSWORD in "
             "base64"
             if named
-            else "Leave the query out. If the service takes a key in the header Authorization, "
-            "too, put the header's value into the environment variable "
-            f"ORTBENCH_ENDPOINT_AUTHORIZATION. If not, {_OWN_SENDER}",
+            else "If the service accepts the header Authorization, leave the query out, and put "
+            "the header's value into the environment variable ORTBENCH_ENDPOINT_AUTHORIZATION. If "
+            f"not, {_OWN_SENDER}",
         )
     address = address_of(text)
     slashed = slashed_name(text) if address is None else ""

@@ -138,8 +138,8 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
     if not runtime.shares_files:
         return {
             GENAI: case_failure(
-                f"{_PACKAGE} reads the folder of the model from the disk of this machine, but "
-                f"runtime {runtime.label!r} does not share files with this machine",
+                f"{_PACKAGE} reads the folder of the model from the disk of this machine, which "
+                f"runtime {runtime.label!r} can't reach",
                 "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current. "
                 f"To measure in {runtime.label!r}, use --ort-engines=session",
                 phase="files",

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 #: Boxes whose largest coordinate is below are shares of the input.
 _LARGEST_SHARE = 2.0
 _TRIPLES = (
-    "Return a list with one (boxes, scores, labels) for each picture: an array [n, 4] of boxes "
-    "with left, top, right and bottom, n scores, and n labels"
+    "Return a list with one (boxes, scores, labels) for each picture, of shapes [n, 4], [n] and [n]"
 )
 _NO_BOXES = (
     "Return a list with one (boxes, scores, labels) for each picture, with empty arrays for a "
@@ -129,7 +128,7 @@ class BoxReader:
             if self._function:
                 raise bad_data(
                     f"{self._who} returned boxes for {counted(len(pictures), 'picture')}, but the "
-                    f"batch has {len(rows)} (the outputs are {self.shapes})",
+                    f"batch has {len(rows)}",
                     _NO_BOXES,
                 )
             raise bad_data(
@@ -182,15 +181,15 @@ class BoxReader:
             return f"Write {fitting} in place of {self._asked.form} in --ort-dataset"
         if all(array.ndim <= 2 for array in arrays.values()):
             return (
-                "If the model is a classifier, leave --ort-dataset out, and name the class of each "
-                f"picture with --ort-labels=FILE.csv. If it is a detector, {self._own_reader}"
+                "For a classifier, write --ort-labels=FILE.csv with the class of each picture in "
+                f"place of --ort-dataset. For a detector, {self._own_reader}"
             )
         forms = possible(arrays, classes)
         if not forms or self._asked.form:
             return _as_sentence(self._own_reader)
         return (
-            f"If you know that the form is {' or '.join(forms)}, add it to --ort-dataset, e.g. "
-            f"coco:FILE.json:{forms[0]}. If it is another form, {self._own_reader}"
+            f"If the form is one of {', '.join(forms)}, add it to --ort-dataset, e.g. :{forms[0]}. "
+            f"If not, {self._own_reader}"
         )
 
     @property
@@ -198,8 +197,7 @@ class BoxReader:
         """The step to a function of the user's that reads the outputs."""
         named = self._asked.form
         return (
-            "write a Python function that takes the outputs and returns a list with (boxes, "
-            "scores, labels) of each picture, and "
+            "write a Python function that returns (boxes, scores, labels) for each picture, and "
             + (
                 f"write FILE.py:FUNCTION in place of {named} in"
                 if named
@@ -251,18 +249,14 @@ def _own(given: Any, who: str) -> Sequence[Triple]:
     for number, item in enumerate(given):
         picture = f"for picture {number} of the batch"
         if not isinstance(item, list | tuple) or len(item) != 3:
-            length = (
-                f" with {counted(len(item), 'value')}" if isinstance(item, list | tuple) else ""
-            )
+            many = isinstance(item, list | tuple)
+            kind = f"a {type(item).__name__} of {len(item)}" if many else _kind(item)
             raise bad_data(
-                f"{who} returned a value of type {type(item).__name__}{length} {picture}, not "
-                "(boxes, scores, labels)"
-                if item is not None
-                else f"{who} returned None {picture}",
+                f"{who} returned {kind} {picture}, not (boxes, scores, labels)",
                 _TRIPLES if item is not None else _NO_BOXES,
             )
         boxes, scores, labels = (
-            _numbers(part, f"{who} returned {name} {picture}")
+            _numbers(part, name, f"{who} returned {name} {picture}")
             for name, part in zip(("boxes", "scores", "labels"), item, strict=True)
         )
         boxes = boxes.reshape(-1, 4) if not boxes.size else boxes
@@ -278,18 +272,23 @@ def _own(given: Any, who: str) -> Sequence[Triple]:
                 f"{who} returned {counted(len(boxes), 'box', 'es')}, "
                 f"{counted(len(scores), 'score')} and {counted(len(labels), 'label')} {picture}, "
                 "but each box needs one score and one label",
-                _TRIPLES,
+                "Return as many scores and labels as boxes",
             )
         triples.append((boxes, scores, labels))
     return triples
 
 
-def _numbers(part: Any, returned: str) -> NDArray[Any]:
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _numbers(part: Any, name: str, returned: str) -> NDArray[Any]:
     import numpy as np
 
     try:
         return np.asarray(part, np.float64)
     except (TypeError, ValueError) as error:
         raise bad_data(
-            f"{returned} that are no array of numbers ({says('numpy', str(error))})", _TRIPLES
+            f"{returned} that are no array of numbers ({says('numpy', str(error))})",
+            f"Return {name} as an array of numbers",
         ) from error

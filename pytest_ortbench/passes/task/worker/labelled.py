@@ -44,8 +44,7 @@ LABELS = "labels"
 IGNORED = -100
 
 _ENTRY_POINT = (
-    "write a Python function that returns batches and a metric, and name it: "
-    "--ort-dataset=FILE.py:FUNCTION"
+    "write a Python function that returns batches and a metric: --ort-dataset=FILE.py:FUNCTION"
 )
 #: What a function of the user's gives.
 _FORM = (
@@ -425,18 +424,17 @@ class LabelScores:
             if value.shape == labels.shape and same_kind:
                 return name, value, False
         shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in names)
-        told = f"{labels.dtype} {list(labels.shape)}"
         if any(_is_one_hot(labels, value) for value in tensors.values()):
             raise bad_data(
-                f"the labels (one batch: {told}) have a number for each class, but the index of "
-                "the class is needed",
+                f"the labels (one batch: {array_words(labels)}) have a number for each class, but "
+                "the index of the class is needed",
                 "Store labels.argmax(axis=-1) in their place",
             )
         if labels.dtype.kind == "f":
             whole = np.array_equal(labels, np.round(labels))
             raise bad_data(
-                f"the labels (one batch: {told}) are floating-point numbers, but only classes and "
-                "texts can be scored from an .npz file",
+                f"the labels are {labels.dtype} numbers, but only classes and texts can be scored "
+                "from an .npz file",
                 "If they are classes, store them as integers, e.g. labels.astype('int64'). If "
                 f"not, {_ENTRY_POINT}"
                 if whole
@@ -445,8 +443,8 @@ class LabelScores:
         raise bad_data(
             f"labels of type {labels.dtype} and shape {list(labels.shape)} (of one batch) fit no "
             f"output of the model: {shapes}",
-            "For a classifier, store one integer for each sample, the index of its class. "
-            f"For other labels, {_ENTRY_POINT}",
+            "For a classifier, store the index of the class of each sample. For other labels, "
+            f"{_ENTRY_POINT}",
         )
 
     def _check_range(
@@ -461,8 +459,13 @@ class LabelScores:
                 f"the label {bad} of sample {self._seen + row} is not a class of the output "
                 f"{name!r}, which has classes 0 to {classes - 1}",
                 f"Write a class from 0 to {classes - 1}"
-                + (f", or {IGNORED} for a label that is not counted" if labels.ndim > 1 else "")
-                + (". If your classes are numbered from 1, subtract 1" if bad == classes else ""),
+                + (
+                    ". If your classes are numbered from 1, subtract 1"
+                    if bad == classes
+                    else f", or {IGNORED} for a label that is not counted"
+                    if labels.ndim > 1
+                    else ""
+                ),
             )
 
 

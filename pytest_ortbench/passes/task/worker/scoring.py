@@ -204,8 +204,7 @@ def hold_against_reference(
     if not before.any() and not (values < 0).any():
         raise bad_data(
             f"the reference ({label}) scores 0 on every sample of {dataset.label} "
-            f"({counted(len(before), 'sample')}, {scores.metric}), so nothing can be compared "
-            "with it",
+            f"({counted(len(before), 'sample')}, {scores.metric})",
             "If your metric gives 0 for good answers, change it. If not, check the order of the "
             "labels and the scaling of the inputs"
             if dataset.function
