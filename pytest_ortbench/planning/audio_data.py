@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".wav",)
 _FLOATS = ("tensor(float)", "tensor(double)")
+#: What the configuration file beside a model calls the rate.
+_CONFIGURED_RATE = "sampling_rate"
 _RATE_NAMES = ("sr", "rate", "sample_rate", "sampling_rate")
 
 
@@ -48,7 +50,7 @@ class AudioReader:
     """
 
     def __init__(self, spec: InputSpec, settings: Settings, files: Sequence[Path]) -> None:
-        configured = settings.configuration.get("sampling_rate")
+        configured = settings.configuration.get(_CONFIGURED_RATE)
         written = settings.metadata.get("sample_rate") or settings.metadata.get("sampling_rate")
         rates = sorted({_rate_of(file) for file in files})
         own = str(_rate_of(files[0]))
@@ -141,8 +143,9 @@ def _check_resampling(
 
 def _whole(name: str, text: str, settings: Settings) -> int:
     if not text.isdigit() or int(text) < 1:
+        key = _CONFIGURED_RATE if settings.is_configured(name) else name
         raise UsageError(
-            f"{name} is {text!r}, not a whole number above 0",
+            f"{key} is {text!r}, not a whole number above 0",
             place=settings.place_of(name),
             hint=settings.hint(name, f"Write e.g. {name}=16000"),
         )

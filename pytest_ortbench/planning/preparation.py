@@ -82,6 +82,10 @@ class Settings:
         is_of_model = name in self.from_model
         return f"the metadata of {self.model}" if is_of_model else self.steps[name].origin
 
+    def is_configured(self, name: str) -> bool:
+        """Return whether the configuration file decided a setting."""
+        return self.steps[name].origin == _CONFIGURATION
+
     def hint(self, name: str, correct: str, example: str = "") -> str:
         """Return the next step for a setting with a wrong value: files are not for this user.
 

@@ -48,6 +48,27 @@ _MOST_AT_ONCE = 4096
 
 def read_models(written: OptionText) -> tuple[str, ...]:
     """Read specifications of models, split at commas; a path that exists may hold one."""
+    return tuple(dict.fromkeys(_specs(written)))
+
+
+def read_several_models(written: OptionText) -> tuple[str, ...]:
+    """Read specifications of models that stand beside each other.
+
+    Raises:
+        UsageError: for one that is named several times, and nothing else.
+    """
+    specs = _specs(written)
+    if len(specs) > 1 and len(set(specs)) == 1:
+        raise UsageError(
+            f"{specs[0]!r} is named {len(specs)} times",
+            place=written.place,
+            hint="Name different models. To run one model several times at once, use "
+            "--ort-sessions=2",
+        )
+    return tuple(dict.fromkeys(specs))
+
+
+def _specs(written: OptionText) -> list[str]:
     specs: list[str] = []
     for text in written.texts:
         pieces = split_list(text, place=written.place)
@@ -55,7 +76,7 @@ def read_models(written: OptionText) -> tuple[str, ...]:
             taken = _longest_path(pieces, written.base)
             specs.append(_rebase(",".join(pieces[:taken]), written))
             del pieces[:taken]
-    return tuple(dict.fromkeys(specs))
+    return specs
 
 
 def _longest_path(pieces: list[str], base: Path) -> int:

@@ -14,6 +14,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.extras import install_command
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.planning.endpoints import (
+    PLACE,
     parse_address,
     read_encodings,
     read_endpoint,
@@ -301,6 +302,16 @@ def test_without_one_nothing_changes_and_two_are_too_many() -> None:
     with pytest.raises(UsageError):
         refuse_several([1, 2], replace(request, endpoint=URL))
     refuse_several([1, 2], request)
+
+
+def test_why_a_model_is_none_of_language_is_told() -> None:
+    case = replace(
+        make_case(), provider=replace(parse_provider("endpoint:openai"), options={"url": TEXTS})
+    )
+    refusal = provider_refusal(case)
+    assert refusal is not None
+    assert "input_ids" in refusal.message
+    assert PLACE in refusal.hint
 
 
 def test_files_with_a_plan_each_are_several_models_too() -> None:

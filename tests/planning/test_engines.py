@@ -161,6 +161,13 @@ def test_grouped_attention_on_the_cpu_reads_behind_a_cache_for_one_sequence() ->
     assert seen(plan(grouped, WITH, batch=2, depth=32, prompt=1)) == [("session", "")]
 
 
+def test_a_version_that_was_asked_for_stays_beside_the_engine() -> None:
+    for label, expected in (("onnxruntime==1.30.0", True), ("current", False)):
+        pinned = Runtime(label=label, requirements=(label,) if expected else ())
+        failure = engines_lacking(pinned, WITHOUT)["genai"]
+        assert ("onnxruntime==1.30.0+onnxruntime-genai" in failure.hint) is expected
+
+
 def test_a_machine_that_is_sent_single_files_has_no_folder_for_genai() -> None:
     far = Runtime(label="far", shares_files=False)
     assert engines_lacking(far, WITH)["genai"].kind == "unsupported"

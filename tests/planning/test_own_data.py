@@ -419,6 +419,14 @@ class TestAudio:
         assert fed(made)[0].tolist() == [0, 1 / 128, 2 / 128, 0, 0]
         assert steps(made)["rate"] == ("8000", "rate of the files")
 
+    def test_a_wrong_rate_is_called_as_it_is_where_it_stands(self, tmp_path: Path) -> None:
+        tone(tmp_path / "wav" / "a.wav")
+        (tmp_path / "preprocessor_config.json").write_text('{"sampling_rate": 0}')
+        for given, called in (({}, "sampling_rate"), ({"rate": "0"}, "rate")):
+            with pytest.raises(UsageError) as caught:
+                prepared(model(tmp_path, ["N", 5]), tmp_path / "wav", **given)
+            assert caught.value.message.split()[0] == called
+
     def test_another_rate_than_the_model_s_is_resampled(self, tmp_path: Path) -> None:
         (tmp_path / "wav").mkdir()
         wave_of = np.sin(2 * np.pi * 440 * np.arange(4000) / 8000)

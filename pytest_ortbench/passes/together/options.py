@@ -16,7 +16,7 @@ class TogetherOptions:
         metavar="MODEL,MODEL",
         help="also measure each of these models while the others run beside it, in one process "
         "and in several",
-        reader="pytest_ortbench.plugin.option_readers:read_models",
+        reader="pytest_ortbench.plugin.option_readers:read_several_models",
         to="case.together",
         keyword=Keyword(help="models that run beside each other", takes="models"),
         names_models=True,

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.passes.together.planning import (
     PLACE,
     has_neighbours,
@@ -22,6 +23,7 @@ from pytest_ortbench.passes.together.planning import (
 )
 from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.plugin.option_readers import read_several_models
 from tests.results_factory import make_case
 
 
@@ -33,6 +35,10 @@ def of_file(folder: Path, name: str, **changes: Any) -> Case:
     place = path.relative_to(folder).as_posix()
     model = replace(case.model, name=name, source="file", path=str(path), place=place)
     return replace(case, model=model, **changes)
+
+
+def written(texts: tuple[str, ...]) -> OptionText:
+    return OptionText(texts=texts, place=PLACE, is_typed=True, base=Path())
 
 
 def asked(*specs: str) -> PlanRequest:
@@ -96,6 +102,16 @@ def test_models_that_can_not_be_together_are_refused(
     assert raised.value.place == PLACE
     refuse_wrong_models(asked("det.onnx", "rec.onnx"), models)
     refuse_wrong_models(asked(), models)
+
+
+@pytest.mark.parametrize("texts", [("det,det",), ("det", "det")])
+def test_one_model_that_is_named_twice_is_told_so(texts: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as raised:
+        read_several_models(written(texts))
+    assert "'det'" in raised.value.message
+    assert "OTHER" not in raised.value.hint
+    assert read_several_models(written(("det,rec,det",))) == ("det", "rec")
+    assert read_several_models(written(("det",))) == ("det",)
 
 
 def test_a_model_that_the_run_does_not_have_is_refused(tmp_path: Path) -> None:

@@ -309,8 +309,9 @@ def _is_beyond_half(value: object) -> bool:
     """Whether numbers were too large for half precision."""
     import numpy as np
 
-    is_half = isinstance(value, np.ndarray) and value.dtype == np.float16
-    return is_half and bool(np.isinf(value).any())
+    if not isinstance(value, np.ndarray) or value.dtype != np.float16:
+        return False
+    return bool(np.isinf(value).any())
 
 
 def _scores(
