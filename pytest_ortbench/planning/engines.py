@@ -285,10 +285,10 @@ def _framework_refusal(case: Case) -> Failure | None:
         return why_no_folder(case, kind)
     if source is None:
         return case_failure(
-            f"the provider {alias!r} runs the code that a model was exported from, but "
+            f"the provider {alias!r} runs the code of a model, but "
             f"{Path(case.model.path).name!r} is an ONNX file",
-            "To measure the code, name it in place of the file: pytest FILE.py:FUNCTION. To "
-            f"measure the file, leave {alias} out of --ort-providers",
+            "To measure the code, name it in place of the file: FILE.py:FUNCTION. To measure the "
+            f"file, leave {alias} out of --ort-providers",
         )
     if not case.runtime.shares_files:
         return case_failure(

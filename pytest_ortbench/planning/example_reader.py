@@ -100,12 +100,12 @@ def _no_input(kind: str, model: Model) -> UsageError:
         f"{info.name!r} {info.type} {list(info.shape or ())}" for info in model.inputs
     )
     wants = {
-        "images": "has three or four axes with 1 or 3 channels",
-        "audio": "is an array of floats with one long axis",
-        "text": "is called input_ids and takes integers",
+        "images": "of three or four axes with 1 or 3 channels",
+        "audio": "of floats with one long axis",
+        "text": "of integers called input_ids",
     }[kind]
     return UsageError(
-        f"model {model.name!r} takes no {kind}: no input {wants}. The inputs are {inputs}",
+        f"to take {kind}, model {model.name!r} needs an input {wants}. Its inputs are {inputs}",
         place="--ort-inputs",
         hint="Give arrays: --ort-inputs=FILE.npz, or with labels --ort-dataset=FILE.py:FUNCTION",
     )

@@ -157,10 +157,20 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
         )
     if isinstance(value, str) and value:
         return Member(spec=_rebased(value, folder))
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"the entry is {value!r}, not the path of a model",
+            place=place,
+            hint=f'Write e.g. variants.{name} = "{name}.onnx"',
+        )
     keys = _table(value, _VARIANT_KEYS, place)
     file = _text(keys, "file", place)
     if not file:
-        raise UsageError("the key 'file' is missing", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            "the key 'file' is missing",
+            place=place,
+            hint=f'Add the path of the variant, e.g. file = "{name}.onnx"',
+        )
     floor = keys.get("sqnr_floor")
     if floor is not None and (
         not isinstance(floor, int | float) or isinstance(floor, bool) or not math.isfinite(floor)

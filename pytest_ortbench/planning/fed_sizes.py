@@ -5,7 +5,7 @@ A refusal comes with sizes that can be fed, where a small change makes some.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.case import InputSpec
@@ -158,6 +158,7 @@ def check_size(
     fed: tuple[int, ...],
     sizes: Sizes,
     *,
+    dims: Container[str],
     may_be_empty: bool,
 ) -> None:
     """Refuse sizes that no input can have, and those that leave nothing to compute.
@@ -167,6 +168,7 @@ def check_size(
         shape: Its shape, with a name for every open axis.
         fed: The sizes of its axes.
         sizes: How they came about.
+        dims: Names of the dimensions that the user set by name.
         may_be_empty: Whether an axis may have no element, as the length of a cache.
 
     Raises:
@@ -202,9 +204,9 @@ def check_size(
             else f"{total / 2**30:.1f} GiB of memory"
         )
         raise refusal(
-            f"input {info.name!r} of shape {list(fed)} would take {amount}, but an input may take "
-            f"at most {_MOST_BYTES >> 30} GiB",
-            hint=_set_smaller(info, shape, sizes.values),
+            f"input {info.name!r} of shape {list(fed)} would take {amount}, but random values are "
+            f"made for at most {_MOST_BYTES >> 30} GiB",
+            hint=_set_smaller(info, shape, sizes, dims, is_addressable=total is not None),
         )
 
 
@@ -214,10 +216,20 @@ def _bytes_of(info: TensorInfo, fed: Sequence[int]) -> int | None:
     return None if count is None else count * _ITEM_BYTES.get(element_of(info.type), 2)
 
 
-def _set_smaller(info: TensorInfo, shape: tuple[int | str, ...], values: Mapping[str, int]) -> str:
+def _set_smaller(
+    info: TensorInfo,
+    shape: tuple[int | str, ...],
+    sizes: Sizes,
+    dims: Container[str],
+    *,
+    is_addressable: bool,
+) -> str:
     """Advise sizes at which an input takes little memory: the largest ones are halved."""
+    values = sizes.values
     texts = [size for size in shape if isinstance(size, str)]
     tried = {name: values[name] for text in texts for name in names_in(text, values)}
+    if not tried and is_addressable:
+        return f"Give the inputs as arrays: --ort-inputs=FILE.npz, with an array {info.name!r}"
     if not tried:
         return f"Export the model with a smaller input {info.name!r}"
     try:
@@ -232,5 +244,11 @@ def _set_smaller(info: TensorInfo, shape: tuple[int | str, ...], values: Mapping
             tried[largest] = 1 << ((tried[largest] - 1).bit_length() - 1)
     except (ArithmeticError, KeyError):
         return f"Set smaller sizes for {' and '.join(map(repr, tried))} with --ort-dims"
-    smaller = ",".join(f"{name}:{size}" for name, size in tried.items() if size != values[name])
-    return f"Set smaller sizes, e.g. --ort-dims={smaller}"
+    smaller = {name: size for name, size in tried.items() if size != values[name]}
+    batch = {name for name, known in sizes.known.items() if known.origin == "batch"}
+    by_option = set() if any(name in dims for name in batch) else batch
+    named = ",".join(f"{name}:{size}" for name, size in smaller.items() if name not in by_option)
+    options = [f"--ort-batch-sizes={smaller[name]}" for name in smaller if name in by_option][:1]
+    options += [f"--ort-dims={named}"] if named else []
+    which = "a smaller size" if len(smaller) == 1 else "smaller sizes"
+    return f"Set {which}, e.g. {' '.join(options)}"

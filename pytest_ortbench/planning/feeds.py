@@ -9,7 +9,7 @@ of :mod:`~pytest_ortbench.planning.default_sizes`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -174,13 +174,14 @@ def inputs_at(
     stored = {} if inputs_path is None else stored_inputs(model, inputs_path)
     sizes = find_sizes(axes, axes.batch_of(batch, dims), dims, stored)
     if batch is not None and not axes.batch_axis.symbols:
-        _check_fixed_batch(axes, batch)
+        _check_fixed_batch(axes, batch, stored)
     specs = tuple(
         _spec(
             info,
             shape,
             sizes,
             stored.get(info.name),
+            dims=dims,
             may_be_empty=is_cache_of(model, info.name),
         )
         for info, shape in zip(model.inputs, axes.shapes, strict=True)
@@ -231,14 +232,17 @@ def _check_names(axes: ModelAxes, dims: Mapping[str, int]) -> None:
             )
 
 
-def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
+def _check_fixed_batch(axes: ModelAxes, batch: int, stored: Container[str]) -> None:
     axis = axes.batch_axis
     if axis.unranked:
         if batch != 1:
             raise refusal(
                 f"batch size {batch} was requested, but the model does not state how many axes "
                 f"input {axis.unranked!r} has, so no batch axis is known",
-                hint="Leave --ort-batch-sizes out. One inference then counts as one item",
+                hint="Leave --ort-batch-sizes out"
+                if axis.unranked in stored
+                else "Leave --ort-batch-sizes out, and give the inputs as arrays: "
+                f"--ort-inputs=FILE.npz, with an array {axis.unranked!r}",
             )
         return
     if axis.fixed is None or (axis.refused and not axis.certain):
@@ -248,13 +252,13 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
             )
             name = axis.refused[0][0] if axis.refused else ""
             raise refusal(
-                f"batch size {batch} was requested, but model {axes.model.name!r} has no batch "
-                "axis" + (f": {told}" if told else ""),
+                f"batch size {batch} was requested, but model {axes.model.name!r} has no "
+                + (f"batch axis: {told}" if told else "dynamic batch axis"),
                 hint=f"Use --ort-batch-sizes=1. If you meant the dimension {name!r}, write "
                 f"--ort-dims={name}:{batch}"
                 if name
-                else "Use --ort-batch-sizes=1. To measure other sizes, export the model with a "
-                "batch axis",
+                else "Use --ort-batch-sizes=1. To measure another batch size, export the model "
+                "with a dynamic batch axis",
             )
         return
     if batch == axis.fixed:
@@ -277,6 +281,7 @@ def _spec(
     sizes: Sizes,
     stored: StoredInput | None,
     *,
+    dims: Container[str],
     may_be_empty: bool,
 ) -> InputSpec:
     hint = info.hint or ValueHint(kind="normal")
@@ -306,7 +311,7 @@ def _spec(
             hint=f"Give the inputs as arrays: --ort-inputs=FILE.npz, with an array {info.name!r}",
         )
     fed, resolved = _resolved_shape(info, shape, sizes)
-    check_size(info, shape, fed, sizes, may_be_empty=may_be_empty)
+    check_size(info, shape, fed, sizes, dims=dims, may_be_empty=may_be_empty)
     values = resolve_hint(info, hint, fed, sizes.values, shape)
     if isinstance(values, Failure):
         raise RefusedCombination(values)

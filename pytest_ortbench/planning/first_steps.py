@@ -59,14 +59,22 @@ def with_first_step(
     spec = named or (str(beside) if beside is not None else "")
     if not spec:
         return model
+    other: Model | None = None
     try:
-        found = begun_by(model, read(spec))
+        other = read(spec)
+        found = begun_by(model, other)
     except (ModelError, UsageError) as error:
         if named:
             raise
         found = str(error)
     if isinstance(found, Model):
         return _noted(found, f"the first token of a request is written by {Path(spec).name}")
+    if named and other is not None and isinstance(begun_by(other, model), Model):
+        raise UsageError(
+            f"{Path(named).name} does not read the prompt, but {Path(model.path).name} does",
+            place=place,
+            hint="Swap the values of the keys 'file' and 'first_step'",
+        )
     if named:
         raise UsageError(
             f"{named!r} can't be the file that reads the prompt: {found}",

@@ -50,6 +50,7 @@ def open_sizes(case: Case) -> OpenSizes:
     }
     fed = {spec.name: spec.shape for spec in case.inputs}
     sizes: dict[str, int] = {}
+    first: dict[str, str] = {}
     for info in case.model.inputs:
         if info.name not in fed:
             continue
@@ -70,13 +71,14 @@ def open_sizes(case: Case) -> OpenSizes:
                 )
             if declared in varied:
                 return _unknown(f"--ort-{varied[declared]} feeds several sizes of {declared!r}")
+            here = f"on axis {axis} of input {info.name!r}"
             if sizes.setdefault(declared, size) != size:
                 return _unknown(
-                    f"the inputs give the dimension {declared!r} two sizes, {sizes[declared]} and "
-                    f"{size}",
-                    f"Leave out --ort-fix-dims=on. To keep it, use inputs in which {declared!r} "
-                    "has one size",
+                    f"the dimension {declared!r} is {sizes[declared]} {first[declared]}, but "
+                    f"{size} {here}",
+                    f"Give {declared!r} the same size in both places",
                 )
+            first.setdefault(declared, here)
     return OpenSizes(sizes=sizes)
 
 

@@ -14,6 +14,7 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.models.decoders import completed
+from pytest_ortbench.models.encoders import later_half
 from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.planning.engines import all_engines_for
@@ -136,9 +137,18 @@ def _no_decoder(axes: ModelAxes, dims: Mapping[str, tuple[int, ...]]) -> Failure
             f"cache of model {model.name!r}, and a run that generates text takes one value for it",
             f"Write one value, e.g. --ort-dims={name}:{next(iter(sizes.get(name, ())), 'SIZE')}",
         )
+    path = Path(model.path)
+    later = later_half(path)
+    if later is not None:
+        return case_failure(
+            f"{path.name} writes only the first token of a text, and {later.name} beside it writes "
+            "the others",
+            f"To measure both together, name {later.name} in place of {path.name}",
+        )
     return case_failure(
         f"model {model.name!r} was not recognised as a language model: {why_no_decoder(model)}",
-        "To measure single inferences, leave out --ort-generate=only",
+        "If the model writes text, export it with the names of optimum: input_ids, "
+        "past_key_values.0.key, …, logits. If not, leave out --ort-generate=only",
     )
 
 

@@ -245,21 +245,23 @@ class ImageReader:
                 placed = self._place(picture.width, picture.height)
                 picture = self._sized(picture, placed)
         except (OSError, ValueError, SyntaxError) as error:
-            why = says("Pillow", str(error))
+            why, step = says("Pillow", str(error)), "Copy or create the file again"
             if isinstance(error, UnidentifiedImageError):
                 why = "Pillow knows no such format"
+                step = "Replace the file by a JPEG or PNG file"
             raise UsageError(
                 f"{str(path)!r} can't be read as an image ({why})",
                 place="--ort-inputs",
-                hint="Replace the file by a JPEG or PNG file"
-                + (", or remove it from the folder" if size is None else ""),
+                hint=step + (", or remove it from the folder" if size is None else ""),
             ) from None
         except Image.DecompressionBombError:
             most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
             raise UsageError(
                 f"{str(path)!r} has more than {most} pixels, the most that are read",
                 place="--ort-inputs",
-                hint="Replace the file by a smaller picture",
+                hint="Replace the file by a smaller picture"
+                if size is None
+                else "Remove this picture and its boxes from the file that --ort-dataset names",
             ) from None
         array = np.asarray(picture)
         array = array[:, :, None] if array.ndim == 2 else array

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import csv
 import io
+import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean, why_unreadable
+from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest, why_unreadable
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.models.metadata import configuration_of
 from pytest_ortbench.schema.toml_text import utf8_text
@@ -38,9 +39,10 @@ def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str
         raise UsageError(
             f"{path.name} is a JSON file, but labels are read from a CSV file",
             place=PLACE,
-            hint="If the file has boxes in the format of COCO, write "
-            f"--ort-dataset={shlex.quote(f'coco:{path}')} in place of {PLACE}. If not, write a "
-            "file name and its label on each line of a CSV file, e.g. cat.jpg,3",
+            hint=f"Write --ort-dataset={shlex.quote(f'coco:{path}')} in place of {PLACE}"
+            if _has_boxes(path)
+            else "Write a file name and its label on each line of a CSV file, e.g. "
+            f"{names[0] if names else 'cat.jpg'},3",
         )
     text = read_user_text(path, place=PLACE)
     first = text.partition("\n")[0]
@@ -50,7 +52,7 @@ def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str
         for alias in {name, Path(name).name, Path(name).stem}:
             stems.setdefault(alias, []).append(name)
     labels: dict[str, str] = {}
-    heading = ""
+    heading: str | None = None
     found_in: dict[str, int] = {}
     lines = csv.reader(io.StringIO(text), delimiter=separator)
     for number, cells in enumerate(lines, 1):
@@ -58,11 +60,7 @@ def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str
             continue
         where = f"{path.name}, line {number}"
         if len(cells) < 2 or not cells[1].strip():
-            raise UsageError(
-                f"{separator.join(cells)!r} ({where}) has no label",
-                place=PLACE,
-                hint="Write a file name and its label on each line, e.g. cat.jpg,3",
-            )
+            raise _without_label(separator.join(cells), where, separator, stems)
         written, label = cells[0].strip().replace("\\", "/"), cells[1].strip()
         meant = stems.get(written.removeprefix("./"), [])
         if not meant and number == 1:
@@ -76,7 +74,9 @@ def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str
                 place=PLACE,
                 hint=f"Write the path within the folder, e.g. {meant[0]}"
                 if meant
-                else did_you_mean(written, names),
+                else did_you_mean(written, names)
+                if nearest(written, names)
+                else "Copy the file into this folder, or delete the line",
             )
         if meant[0] in labels:
             raise UsageError(
@@ -88,13 +88,40 @@ def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str
         found_in[meant[0]] = number
     if not labels:
         raise UsageError(
-            f"{path.name} names none of the files in {str(folder)!r}"
-            + (f", only {heading!r}" if heading else ""),
+            f"{path.name} is empty"
+            if heading is None
+            else f"{path.name} names none of the files in {str(folder)!r}, only {heading!r}",
             place=PLACE,
             hint=f"Write the name of a file and its label on each line, e.g. "
             f"{names[0] if names else 'cat.jpg'},3",
         )
     return {name: labels[name] for name in names if name in labels}
+
+
+def _has_boxes(path: Path) -> bool:
+    """Whether a JSON file is one of boxes, as COCO has them."""
+    try:
+        held = json.loads(read_user_text(path, place=PLACE))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(held, dict) and "annotations" in held
+
+
+def _without_label(line: str, where: str, separator: str, stems: Container[str]) -> UsageError:
+    """Return why a line has no label: it has none, or nothing separates it from the name."""
+    name, _, label = line.strip().rpartition(" ")
+    if label and name.strip() in stems and line.strip() not in stems:
+        return UsageError(
+            f"{line!r} ({where}) has no comma",
+            place=PLACE,
+            hint=f"Write a comma between file name and label, e.g. {name.strip()},{label}",
+        )
+    return UsageError(
+        f"{line!r} ({where}) has no label",
+        place=PLACE,
+        hint="Write the label behind the name, e.g. "
+        f"{line.strip().rstrip(separator).strip()}{separator}3, or delete the line",
+    )
 
 
 def read_user_text(path: Path, *, place: str) -> str:
@@ -166,20 +193,25 @@ def class_numbers(
         name, word = next(item for item in labels.items() if not item[1].lstrip("-").isdigit())
         free = next(each for each in _CLASS_FILES if each != source.name)
         raise UsageError(
-            f"the label {word!r} of {called(name)} in {source.name} is a word, and no file says "
-            "which class it is",
+            f"{source.name} gives {called(name)} the label {word!r}, but no file says which class "
+            "this word is",
             place=PLACE,
-            hint="To keep words, write the names of all classes, one per line in their order, "
-            f"into {source.with_name(free)}. To use numbers, write the number of the class in "
-            f"place of each word in {source.name}",
+            hint="Write the names of all classes, one per line in their order, into "
+            f"{source.with_name(free)}",
         )
     numbers = {name: number for number, name in enumerate(classes)}
     for name, label in labels.items():
         if label not in numbers:
             raise UsageError(
-                f"the label {label!r} of {called(name)} in {source.name} is not in {where}",
+                f"{source.name} gives {called(name)} the label {label!r}, which is not in {where}",
                 place=PLACE,
-                hint=did_you_mean(label, classes),
+                hint=did_you_mean(
+                    label,
+                    classes,
+                    ""
+                    if nearest(label, classes)
+                    else f"If none of them fits, remove {called(name)} and its label",
+                ),
             )
     return {name: numbers[label] for name, label in labels.items()}
 

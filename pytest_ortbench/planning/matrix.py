@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
 from pytest_ortbench.core.dataset import Dataset
-from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
@@ -300,13 +299,6 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
     if folder is not None:
         refuse_unlabelled(folder, path, request.labels)
     data = own_data(path, request.labels, request.preprocess, with_inputs=bool(request.inputs))
-    if folder is not None and data is None:
-        raise UsageError(
-            f"{str(folder)!r} contains no JPEG, PNG or WAV file",
-            place="--ort-dataset",
-            hint="Name a folder of such files, an .npz file, or a function that gives samples and "
-            "labels (FILE.py:FUNCTION)",
-        )
     if data is None:
         return request, None
     return replace(request, inputs=None, dataset=None if folder else request.dataset), data

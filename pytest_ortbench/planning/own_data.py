@@ -147,8 +147,8 @@ def own_data(
             f"{str(labels)!r} gives labels to files, but {str(path)!r} contains no JPEG, PNG or "
             "WAV file",
             place=LABELS_PLACE,
-            hint="Name a folder of such files with --ort-inputs. Files of another kind must be "
-            "converted first",
+            hint=f"Name a folder of such files with {PLACE if with_inputs else BOXES_PLACE}. Files "
+            "of another kind must be converted first",
         )
     if labels is not None:
         raise UsageError(

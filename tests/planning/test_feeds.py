@@ -196,6 +196,36 @@ def test_a_refusal_comes_with_sizes_that_can_be_fed(
         assert resolve_inputs(described(*inputs), batch=1, dims={**dims, **advised})
 
 
+def test_a_giant_batch_is_made_smaller_where_it_was_set() -> None:
+    found = described(tensor("x", "N", 3, 224, 224))
+    with pytest.raises(RefusedCombination) as raised:
+        resolve_inputs(found, batch=100_000, dims={})
+    option, _, size = raised.value.hint.rpartition("=")
+    assert option.endswith("--ort-batch-sizes")
+    assert resolve_inputs(found, batch=int(size), dims={})
+    wide = described(tensor("x", "N", "W"))
+    with refused(RefusedCombination, hint=" --ort-dims=W:"):
+        resolve_inputs(wide, batch=100_000, dims={"W": 100_000})
+    with refused(RefusedCombination, hint="--ort-dims=N:"):
+        resolve_inputs(found, batch=1, dims={"N": 100_000})
+
+
+def test_a_giant_input_of_fixed_sizes_can_be_given() -> None:
+    """No limit is set to what a file holds."""
+    with refused(RefusedCombination, "128.0 GiB", hint="--ort-inputs"):
+        resolve_inputs(described(tensor("x", 1, 8, 65536, 65536)), batch=None, dims={})
+
+
+def test_a_batch_of_unknown_axes_needs_inputs_that_are_not_given_yet(tmp_path: Path) -> None:
+    found = described(TensorInfo(name="x", type=FLOAT_TYPE, shape=None))
+    with refused(RefusedCombination, "'x'", hint="--ort-inputs"):
+        resolve_inputs(found, batch=8, dims={})
+    np.savez(tmp_path / "d.npz", x=np.zeros((2, 3), np.float32))
+    with pytest.raises(RefusedCombination) as raised:
+        resolve_inputs(found, batch=8, dims={}, inputs_path=tmp_path / "d.npz")
+    assert "--ort-inputs" not in raised.value.hint
+
+
 # -- batch axis ------------------------------------------------------------------------------------
 
 

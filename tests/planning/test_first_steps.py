@@ -56,6 +56,7 @@ def test_the_half_with_a_cache_has_requests_and_the_other_one_says_where(
     first = only(tmp_path, f"decoder_model{suffix}.onnx")
     assert first.refusal is not None
     assert later.name in first.refusal.message
+    assert later.name in first.refusal.hint
     # A note where the other one is not in the run, and no second one.
     asked = PlanRequest(models=())
     half, whole = (model_at(tmp_path, name) for name in (f"decoder_model{suffix}.onnx", later.name))
@@ -106,6 +107,12 @@ def test_a_table_names_the_first_step(tmp_path: Path) -> None:
     )
     (unfit,) = resolve(("llm",), families(tmp_path), root=tmp_path, notify=lambda _: None).models
     assert not isinstance(unfit, Model)
+    table.write_text(
+        '[tool.ortbench.models.llm]\nfile = "prefill.onnx"\nfirst_step = "decode.onnx"\n'
+    )
+    (swapped,) = resolve(("llm",), families(tmp_path), root=tmp_path, notify=lambda _: None).models
+    assert not isinstance(swapped, Model)
+    assert ["'file'" in each.message for each in (unfit, swapped)] == [False, True]
 
 
 def test_one_that_does_not_fit_is_told(tmp_path: Path) -> None:

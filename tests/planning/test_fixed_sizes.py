@@ -73,7 +73,7 @@ def test_sizes_by_symbol(pairs: list[tuple[Shape, tuple[int, ...]]], sizes: dict
         # Not even the number of dimensions is known.
         ([(None, (2, 3))], ["'a'"]),
         # One name, two sizes: files may hold that.
-        ([(("N", 3), (2, 3)), (("N", 4), (5, 4))], ["'N'", "2", "5"]),
+        ([(("N", 3), (2, 3)), (("N", 4), (5, 4))], ["'N'", "2 on", "'a'", "5 on", "'b'"]),
     ],
 )
 def test_why_sizes_are_not_known(

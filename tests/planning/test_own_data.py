@@ -22,9 +22,11 @@ from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.cache import CACHE_VARIABLE
 from pytest_ortbench.planning import data_archive
 from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.image_data import ImageReader
 from pytest_ortbench.planning.label_file import read_labels
 from pytest_ortbench.planning.matrix import Planned, Target, build_plan
 from pytest_ortbench.planning.own_data import Prepared, own_data, prepare
+from pytest_ortbench.planning.preparation import Settings
 from pytest_ortbench.planning.real_inputs import stored_sets
 from pytest_ortbench.planning.request import PlanRequest
 from tests.models.graphs import read
@@ -285,7 +287,7 @@ class TestImages:
         assert caught.value.message.startswith(message)
 
     def test_a_model_that_takes_no_images_says_what_it_takes(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="no images"):
+        with pytest.raises(UsageError, match="three or four axes"):
             prepared(model(tmp_path, [1, 7]), photos(tmp_path / "photos"))
 
 
@@ -373,13 +375,17 @@ class TestLabels:
             ),
             ("p0.png,1\np0.png,2\n", "", "'p0.png' (labels.csv, line 2) already has a label"),
             ("p0.png,1\np1.png\n", "", "'p1.png' (labels.csv, line 2) has no label"),
-            ("", "", "labels.csv names none of the files"),
+            ("", "", "labels.csv is empty"),
             (
                 "p0.png,dog\n",
                 "",
-                "the label 'dog' of 'p0.png' in labels.csv is a word",
+                "labels.csv gives 'p0.png' the label 'dog', but no file says",
             ),
-            ("p0.png,dgo\n", "cat\ndog\n", "the label 'dgo' of 'p0.png' in labels.csv is not in "),
+            (
+                "p0.png,dgo\n",
+                "cat\ndog\n",
+                "labels.csv gives 'p0.png' the label 'dgo', which is not in ",
+            ),
         ],
     )
     def test_what_is_wrong_is_said_with_its_place(
@@ -389,6 +395,24 @@ class TestLabels:
             self.labelled(tmp_path, text, classes)
         assert caught.value.message.startswith(message)
         assert caught.value.place == "--ort-labels"
+
+    @pytest.mark.parametrize(
+        ("text", "classes", "step"),
+        [
+            ("p0.png 1\np1.png 2\n", "", "p0.png,1"),
+            ("p0.png,1\np1.png,\n", "", "p1.png,3"),
+            ("p0.png;1\np1.png\n", "", "p1.png;3"),
+            ("p0.png,1\n/data/elk.jpg,2\n", "", "delete the line"),
+            ("p0.png,1\np9.png,2\n", "", "Did you mean"),
+            ("p0.png,elk\n", "cat\ndog\n", "cat, dog. If none of them fits, remove 'p0.png'"),
+        ],
+    )
+    def test_the_next_step_fits_what_is_wrong(
+        self, tmp_path: Path, text: str, classes: str, step: str
+    ) -> None:
+        with pytest.raises(UsageError) as caught:
+            self.labelled(tmp_path, text, classes)
+        assert step in caught.value.hint
 
 
 def test_labels_of_files_that_can_not_be_read_are_not_labels_of_arrays(tmp_path: Path) -> None:
@@ -406,10 +430,44 @@ def test_labels_of_files_that_can_not_be_read_are_not_labels_of_arrays(tmp_path:
 
 
 def test_a_file_of_boxes_is_no_list_of_labels(tmp_path: Path) -> None:
-    (tmp_path / "labels.json").write_text("{}")
-    with pytest.raises(UsageError) as caught:
-        read_labels(tmp_path / "labels.json", ["a.jpg"], tmp_path)
-    assert f"--ort-dataset=coco:{tmp_path / 'labels.json'} " in caught.value.hint
+    labels = tmp_path / "labels.json"
+    option = f"--ort-dataset=coco:{labels} "
+    for text, is_coco in [
+        ('{"images": [], "annotations": []}', True),
+        ('{"a.jpg": 3}', False),
+        ("[", False),
+    ]:
+        labels.write_text(text)
+        with pytest.raises(UsageError) as caught:
+            read_labels(labels, ["a.jpg"], tmp_path)
+        assert (option in caught.value.hint, "a.jpg,3" in caught.value.hint) == (
+            is_coco,
+            not is_coco,
+        )
+
+
+def test_a_picture_that_can_not_be_read_has_a_step_that_keeps_its_boxes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (spec,) = resolve_inputs(model(tmp_path, ["N", 3, 4, 5]), batch=None, dims={})
+    reader = ImageReader(spec, Settings(model="m.onnx", given={}, metadata={}, configuration={}))
+    file = photos(tmp_path, 1, size=(80, 60)) / "p0.png"
+    whole = file.read_bytes()
+
+    def step(size: tuple[int, int] | None) -> str:
+        with pytest.raises(UsageError) as caught:
+            reader.read_placed(file, size)
+        return caught.value.hint
+
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    assert "smaller" in step(None)
+    assert "boxes" in step((80, 60))
+    monkeypatch.undo()
+    file.write_bytes(whole[: len(whole) // 2])
+    assert "again" in step((80, 60))
+    assert "again" in step(None)
+    file.write_text("no picture")
+    assert "PNG" in step(None)
 
 
 class TestAudio:

@@ -346,6 +346,16 @@ class TestFamilies:
         assert says in str(caught.value)
         assert "catalogue.toml [net]" in str(caught.value)
 
+    @pytest.mark.parametrize("entry", ['["qat.onnx"]', "3", "{ sqnr_floor = 20 }"])
+    def test_a_variant_without_a_file_is_told_to_have_one(self, tmp_path: Path, entry: str) -> None:
+        root = self.configure(
+            tmp_path, f'[tool.ortbench.models.net]\nfile = "a.onnx"\nvariants.qat = {entry}\n'
+        )
+        with pytest.raises(UsageError) as caught:
+            families(root)
+        assert '"qat.onnx"' in caught.value.hint
+        assert "{" not in caught.value.hint
+
     @pytest.mark.parametrize(
         ("text", "says"),
         [
