@@ -230,7 +230,10 @@ def refuse_several_targets(cases: Sequence[Case]) -> None:
     Raises:
         UsageError: if there are several.
     """
-    models = {case.model.path for case in cases if case.provider.is_endpoint}
+    served = [
+        case for case in cases if case.provider.is_endpoint and case.provider.options.get(URL)
+    ]
+    models = {case.model.path for case in served}
     if len(models) > 1:
         raise _several(len(models))
 

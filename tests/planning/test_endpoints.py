@@ -316,14 +316,17 @@ def test_why_a_model_is_none_of_language_is_told() -> None:
 
 def test_files_with_a_plan_each_are_several_models_too() -> None:
     case = make_case()
+    provider = replace(parse_provider("endpoint"), options={"url": URL})
     served = [
-        replace(case, provider=parse_provider("endpoint"), model=replace(case.model, path=path))
+        replace(case, provider=provider, model=replace(case.model, path=path))
         for path in ("/models/net.onnx", "/models/det.onnx")
     ]
     with pytest.raises(UsageError) as caught:
         refuse_several_targets(served)
     assert caught.value.place == "--ort-endpoint"
     refuse_several_targets([served[0], served[0], replace(served[1], provider=case.provider)])
+    # Without an address each row says that it is missing.
+    refuse_several_targets([replace(own, provider=parse_provider("endpoint")) for own in served])
 
 
 def test_an_endpoint_is_what_it_is_wherever_it_is_named() -> None:

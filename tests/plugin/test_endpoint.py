@@ -64,6 +64,16 @@ def test_a_service_is_measured_beside_a_session(pytester: pytest.Pytester) -> No
     assert service.url in Path("run.html").read_text()
 
 
+def test_files_of_the_command_line_can_not_share_a_service(pytester: pytest.Pytester) -> None:
+    for name in ("relu", "other"):
+        relu(pytester.path / f"{name}.onnx")
+    result = pytester.runpytest(
+        "relu.onnx", "other.onnx", "--ort-endpoint=http://127.0.0.1:1/v2/models/relu/infer", *QUICK
+    )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --ort-endpoint: *"])
+
+
 def test_a_service_that_is_gone_costs_its_own_row_alone(pytester: pytest.Pytester) -> None:
     relu(pytester.path / "relu.onnx")
     with serving() as service:
