@@ -125,14 +125,16 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "core/limits.py": ("what users write", frozenset({"_meant", "parse_limit"})),
     "passes/load/numbers/reported.py": (
         "names and labels of metrics that services report",
-        frozenset({"reported", "_which_it_has", "_with_seconds"}),
+        frozenset({"reported", "_that_count", "_with_seconds"}),
     ),
     "passes/load/numbers/spec.py": (
         "what users write, what files of theirs are called",
         frozenset(
             {
                 "_has_first",
+                "_near_load",
                 "_of_tokens",
+                "_other_limit",
                 "_other_than_percentile",
                 "_with_origin",
                 "_with_rate",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ _TEMPLATES = (
     ("past_value_names", "present_value_names", "present.%d.value"),
     ("past_names", "present_names", ""),
 )
+_AS_TEMPLATE = "Write it as {key}, with %d in place of the number of the layer"
 #: Names of all of them.
 CACHE_TEMPLATES = frozenset(name for names in _TEMPLATES for name in names[:2])
 
@@ -106,6 +107,16 @@ class GenaiConfig:
             section = self.decoder.get(f"{kind}s")
             is_usual = not isinstance(section, dict) or key not in section
             file = self.files["decoder"]
+            misnamed = {key: written} if written != name else {}
+            if misnamed and is_usual:
+                misnamed |= {
+                    other: template
+                    for of, other, template, first, _ in told
+                    if of == kind
+                    and template != first not in known
+                    and other not in (section or {})
+                }
+            entries = _entries(misnamed, known)
             raise ModelError(
                 f"model.decoder.{kind}s has no {key!r}, and {file} has no {kind} of the usual name "
                 f"{name!r}"
@@ -113,14 +124,9 @@ class GenaiConfig:
                 else f"model.decoder.{kind}s.{key} is {written!r}, but {file} has no {kind} "
                 f"{name!r}",
                 place=str(self.folder / GENAI_CONFIG),
-                hint=did_you_mean(
-                    name,
-                    known,
-                    ""
-                    if written == name
-                    else f"Write it as {key} into model.decoder.{kind}s, with %d in place of the "
-                    "number of the layer",
-                ),
+                hint=f"Write {entries} into model.decoder.{kind}s"
+                if entries
+                else did_you_mean(name, known, _AS_TEMPLATE.format(key=key) if misnamed else ""),
             )
 
     def _cache_by_kind(
@@ -149,6 +155,26 @@ class GenaiConfig:
             )
             for keys, (inside, outside) in kinds
         ]
+
+
+def _entries(templates: Mapping[str, str], known: Collection[str]) -> str:
+    """Return the entries of a section that name the nearest of known names, for each layer.
+
+    Args:
+        templates: By their keys, with %d for the layer.
+        known: Names of inputs or outputs.
+
+    Returns:
+        Empty where one has nothing near.
+    """
+    written = []
+    for key, template in templates.items():
+        near = nearest(template.replace("%d", "0"), known)
+        before, digit, after = near.partition("0")
+        if not digit or "0" in after:
+            return ""
+        written.append(f'"{key}": "{before}%d{after}"')
+    return ", ".join(written)
 
 
 def has_genai_config(folder: Path) -> bool:

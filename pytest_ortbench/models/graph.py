@@ -31,6 +31,7 @@ from pytest_ortbench.models.subnormals import subnormal_weights
 from pytest_ortbench.models.told_sizes import told_pixels, told_sizes
 from pytest_ortbench.models.well_known import is_past
 from pytest_ortbench.models.zeros import compressed_size, zero_share
+from pytest_ortbench.schema.bound_kinds import LONGEST_NAME
 from pytest_ortbench.schema.meaning import faults_of
 
 if TYPE_CHECKING:
@@ -119,6 +120,14 @@ def read_model(
         told_sizes={**facts.told_sizes, **(config.told_sizes if has_cache else {})},
         notes=(*facts.notes, *told.notes, *config.notes, *(fault.told for fault in faults)),
     )
+    for domain in model.opsets:
+        if len(domain) > LONGEST_NAME:
+            raise ModelError(
+                f"the name of an operator set (opset_import) has {len(domain):,} characters, but "
+                f"may have {LONGEST_NAME:,} at most: {domain[:40]!r}…",
+                place=str(path),
+                hint=MAKE_AGAIN,
+            )
     fault = next(faults_of(model, name), None)
     if fault is not None:
         raise ModelError(

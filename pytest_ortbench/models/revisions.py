@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ _WITHOUT_GIT = (
 _DUBIOUS = re.compile(r"dubious ownership in repository at '(.+)'")
 #: Names of branches and tags, without those that may be commits.
 _REF = re.compile(r"(?![0-9a-f]{4,40}$)[\w./-]+")
+#: Names of tags: a version. Git takes no annotated tag for a branch.
+_TAG = re.compile(r"[vV]?\d+(\.\w+)+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +95,8 @@ class Revision:
                 f"{path} is outside the Git repository {self.top}, so Git has no earlier version "
                 "of it",
                 place=_PLACE,
-                hint="To compare it with a file of an earlier version, name that file, e.g. "
-                "--ort-against=model:old/net.onnx",
+                hint="Run it alone, against the file of its earlier version, e.g. "
+                f"--ort-against={shlex.quote(f'model:old/{path.name}')}",
             ) from None
 
     def _listed(self, inside: str) -> list[str]:
@@ -155,15 +158,15 @@ def _nearest(name: str, folder: Path) -> str:
     except ModelError:
         return "Name one that 'git branch --all' lists"
     near = nearest(name, names)
-    guess = f"Did you mean 'git:{near}'? If not, fetch" if near else "Fetch"
     branch = name.removeprefix("origin/")
     target = name if branch == name else f"refs/remotes/{name}"
     wanted = f" {branch}:{target}" if _REF.fullmatch(name) else ""
+    wanted = f" tag {name}" if _TAG.fullmatch(name) else wanted
     if is_shallow == "true":
         how = f"--depth=1 origin{wanted}" if wanted else "--unshallow origin"
-        return f"This clone is shallow. {guess} the revision: 'git fetch {how}'"
+        return f"This clone is shallow. Fetch the revision: 'git fetch {how}'"
     if near:
-        return f"{guess} it from the server: 'git fetch origin{wanted}'"
+        return f"Did you mean 'git:{near}'? If not, run 'git fetch origin{wanted}'"
     return (
         f"If the server has it, run 'git fetch origin{wanted}'. If not, name one that 'git branch "
         "--all' or 'git tag' lists"

@@ -202,3 +202,11 @@ def test_functions_that_stand_for_a_billion_nodes_are_not_spelt_out(tmp_path: Pa
     assert isinstance(found, Model)
     assert found.notes
     assert count_proto(proto, {"x": (1, 4)}).reason
+
+
+def test_a_name_of_an_operator_set_that_no_document_takes(tmp_path: Path) -> None:
+    proto = _one_node("Relu", ["x"], ["y"])
+    proto.opset_import.add(domain="x" * 5000, version=1)
+    message = _message(proto, tmp_path)
+    assert "5,000" in message
+    assert "opset_import" in message

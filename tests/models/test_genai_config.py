@@ -169,6 +169,25 @@ def test_names_that_the_decoder_lacks(
 
 
 @pytest.mark.live
+def test_names_of_caches_that_are_near_are_entries_for_each_layer(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "llm")
+    rename(folder / "model.onnx", {"present.": "presents."})
+
+    def without(content: dict[str, Any]) -> None:
+        for key in ("present_key_names", "present_value_names"):
+            content["model"]["decoder"]["outputs"].pop(key, None)
+
+    change_config(folder, without)
+    found = only(tmp_path)
+    assert isinstance(found, BrokenModel)
+    entries = found.error.hint.removeprefix("Write ").partition(" into ")[0]
+    assert json.loads(f"{{{entries}}}") == {
+        "present_key_names": "presents.%d.key",
+        "present_value_names": "presents.%d.value",
+    }
+
+
+@pytest.mark.live
 def test_what_it_tells_beside_a_file_with_other_names(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "llm")
     rename(folder / "model.onnx", {"input_ids": "tokens", "logits": "scores", "present.": "new."})

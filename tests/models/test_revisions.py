@@ -51,6 +51,8 @@ def test_a_folder_without_a_repository_is_compared_without_git(tmp_path: Path) -
     [
         ("feature", False, "'git fetch origin feature:feature'"),
         ("origin/feature", False, "'git fetch origin feature:refs/remotes/origin/feature'"),
+        ("v1.1", False, "'git fetch origin tag v1.1'"),
+        ("v1.1", True, "'git fetch --depth=1 origin tag v1.1'"),
         ("0123abcd", False, "'git fetch origin'"),
         ("HEAD~7", False, "'git fetch origin'"),
         ("feature", True, "'git fetch --depth=1 origin feature:feature'"),
@@ -70,9 +72,10 @@ def test_the_command_that_fetches_a_revision_makes_it_known_by_its_name(
     depth = ("--depth=1",) if is_shallow else ()
     git("clone", "--quiet", *depth, f"file://{tmp_path / 'there'}", "here")
     git("-C", "there", "branch", "feature")
+    git("-C", "there", "tag", "-a", "v1.1", "-m", "a release")
     with refused(UsageError, repr(name), str(tmp_path / "here"), hint=command):
         revision(name, tmp_path / "here")
-    if "feature" in name:
+    if "HEAD" not in name and "0123" not in name:
         git("-C", "here", *shlex.split(command.strip("'"))[1:])
         assert revision(name, tmp_path / "here").name == name
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.option_text import OptionText
@@ -78,12 +80,20 @@ def refuse_idle_faults(
         others = [name for name in value if name not in ENDINGS]
         others = others or [name for name in FAULTS if name not in ENDINGS]
         raise UsageError(
-            f"{ended[0]!r} ends the service, which is allowed only if this run starts the service",
+            f"{_which_end(value)} the service. That is allowed only if this run starts it",
             place=place,
             hint="To have the run start it, write e.g. --ort-serve=app.py:app in place of "
             f"--ort-endpoint. For a service that others started, write "
             f"--ort-endurance-faults={','.join(others)}",
         )
+
+
+def _which_end(names: Sequence[str]) -> str:
+    """Return which of some faults end a service, up to the verb."""
+    ended = [repr(name) for name in names if name in ENDINGS]
+    if set(names) == set(FAULTS):
+        return f"{ALL!r} includes {' and '.join(ended)}, which end"
+    return f"{' and '.join(ended)} {'end' if len(ended) > 1 else 'ends'}"
 
 
 def _require_endurance(place: str, endurance_s: float) -> None:

@@ -14,6 +14,7 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.option_text import OptionText, exists, read_one_path, read_path
 from pytest_ortbench.planning.axes import parse_choices, parse_int_list
 from pytest_ortbench.planning.generations import GENERATE
+from pytest_ortbench.planning.no_decoder import why_no_decoder
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.text_data import TOKENIZER, own_tokenizer
 
@@ -114,10 +115,17 @@ def check_text(request: PlanRequest, models: Sequence[Model]) -> None:
             hint=f"Leave one of them out, {_TEXT} or --ort-generate=off",
         )
     if not decoders:
+        why, step = ", and this run has none", f"Leave {_TEXT} out, or name such a model"
+        if len(models) == 1 and models[0].digest:
+            why = f". {models[0].name} is not taken for one: {why_no_decoder(models[0])}"
+            step = (
+                f"Leave {_TEXT} out. If {models[0].name} is such a model, correct this when you "
+                "export it"
+            )
         raise UsageError(
-            "the option is for language models that go on with a text, and this run has none",
+            f"the option is for language models that go on with a text{why}",
             place=_TEXT,
-            hint=f"Leave {_TEXT} out, or name such a model",
+            hint=step,
         )
     for model, decoder in decoders:
         windows_of_text(Path(request.sampling.text), Path(model.path), decoder)
@@ -167,10 +175,10 @@ def windows_of_text(text: Path, model: Path, decoder: Decoder) -> tuple[tuple[in
         )
     if max(ids) >= decoder.vocabulary:
         raise UsageError(
-            f"the {TOKENIZER} beside {model.name} gives the token number {max(ids)}, but the model "
-            f"has only {decoder.vocabulary} tokens, counted from 0",
+            f"the {TOKENIZER} beside {model.name} is of another model: it gives the token "
+            f"{max(ids)}, but the last token of {model.name} is {decoder.vocabulary - 1}",
             place=_TEXT,
-            hint=f"Replace the {TOKENIZER} with that of the model",
+            hint=f"Copy the {TOKENIZER} from the folder that {model.name} was exported from",
         )
     size = min(WINDOW, decoder.context or WINDOW)
     windows = [ids[start : start + size] for start in range(0, len(ids), size)]

@@ -56,12 +56,15 @@ def test_only_a_service_endures_and_only_ones_own_is_ended() -> None:
     # What may be done stands in the next step, also where all was asked for, or nothing of it.
     for value, rest in (
         (("slow", "kill"), "=slow"),
+        (("restart", "kill"), "=malformed,oversized,slow"),
         (tuple(FAULTS), "=malformed,oversized,slow"),
         (("kill",), "=malformed,oversized,slow"),
     ):
         with pytest.raises(UsageError) as refused:
             refuse_idle_faults(value=value, place=PLACE, endurance_s=60.0, serve="")
         assert refused.value.hint.endswith(rest)
+        assert ("'all'" in refused.value.message) == (value == tuple(FAULTS))
+        assert ("'restart'" in refused.value.message) == ("restart" in value)
     with pytest.raises(UsageError):
         refuse_idle_faults(value=("slow",), place=PLACE, endurance_s=0.0, serve="reference")
     with pytest.raises(UsageError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,11 +17,19 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.passes.generation.facts import TextScore
 from pytest_ortbench.passes.generation.numbers.perplexity import judge_text, nats_interval
-from pytest_ortbench.passes.generation.planning import TEXT_TOKENS, WINDOW, windows_of_text
+from pytest_ortbench.passes.generation.planning import (
+    TEXT_TOKENS,
+    WINDOW,
+    check_text,
+    windows_of_text,
+)
 from pytest_ortbench.passes.generation.worker.text import nats_of_window
+from pytest_ortbench.planning.no_decoder import why_no_decoder
+from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.schema.meaning import faults_of
 from tests.generation.folders import TINY, write_folder
 from tests.passes.generation.test_quality import ALIKE, CHECK, TableScorer, result_of
+from tests.results_factory import make_model
 
 DECODER = Decoder(ids="ids", logits="logits", vocabulary=TINY.vocabulary, context=TINY.context)
 
@@ -155,6 +164,15 @@ def test_a_text_becomes_windows_that_fit(folder: Path, tmp_path: Path) -> None:
     assert sum(map(len, windows)) == TEXT_TOKENS
     short = windows_of_text(text, folder / "model.onnx", replace(DECODER, context=100))
     assert max(map(len, short)) == 100
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_text_for_no_language_model_is_refused_with_the_reason(count: int) -> None:
+    model = make_model()
+    request = SimpleNamespace(sampling=SimpleNamespace(text="t.txt"), generate="auto")
+    with pytest.raises(UsageError) as refusal:
+        check_text(cast(PlanRequest, request), [model] * count)
+    assert (why_no_decoder(model) in refusal.value.message) == (count == 1)
 
 
 @pytest.mark.parametrize(

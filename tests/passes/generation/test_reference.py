@@ -16,11 +16,11 @@ BOX = Runtime(label="box", command=("enter", "python"))
 @pytest.mark.parametrize(
     ("runtime", "content", "message", "hint"),
     [
-        (Runtime(), None, "does not exist", "Run again"),
+        (Runtime(), None, "deleted", "TMPDIR"),
         (BOX, None, "runtime 'box'", "shares_files = false"),
-        (BOX, b"nothing", "numpy", "Run again"),
-        (Runtime(), b"PK\x03\x04 cut off", "numpy", "Run again"),
-        (Runtime(), b"", "numpy", "Run again"),
+        (BOX, b"nothing", "damaged", "Run again"),
+        (Runtime(), b"PK\x03\x04 cut off", "damaged", "Run again"),
+        (Runtime(), b"", "damaged", "TMPDIR"),
     ],
 )
 def test_a_file_that_is_missing_elsewhere_is_told_from_one_that_is_lost(

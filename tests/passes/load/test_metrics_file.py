@@ -347,6 +347,31 @@ def test_what_tells_no_load_is_refused_with_place_and_next_step(read, content, b
             "'a', 'b'",
             "one model",
         ),
+        (answer([{"metric": {}, "value": [1, "5"]}] * 2), "", "2 values", "from:m.prom:50ms"),
+        (answer([{"metric": {}, "value": [1, "5"]}] * 2), ":1s", "2 values", "sum(...)"),
+        (
+            answer([{"metric": {}, "values": [[1, "5"], [2, "5"]]}], "matrix"),
+            ":1s",
+            "2 values",
+            "/api/v1/query,",
+        ),
+        (answer([{"metric": {}, "value": [1, "0"]}]), ":1s", "rate of 0", "requests"),
+        ("other_ms 1\n", ":metric=other_ms", "'other_ms'", "server:100:20ms"),
+        (SCRAPE, ":metric=other_ms", "'other_ms'", f"from:m.prom:metric={OURS}"),
+        ("a_seconds 1\n", ":metric=a_seconds", "not a histogram", "server:100:20ms"),
+        (
+            scrape(name="a_seconds") + scrape(name="b_seconds", now_s=None),
+            "",
+            OURS,
+            "('a_seconds', 'b_seconds'), e.g. from:m.prom:metric=a_seconds",
+        ),
+        (
+            'nv_inference_request_failure{model="a"} 1\n'
+            'nv_inference_request_success{model="a"} 9\n',
+            "",
+            "'nv_inference_request_success'",
+            "nv_inference_request_success[1h]",
+        ),
     ],
 )
 def test_what_was_typed_and_what_mends_it_are_named(read, content, behind, value, hint) -> None:

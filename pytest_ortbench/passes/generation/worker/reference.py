@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Provider, Runtime
-from pytest_ortbench.core.errors import first_line, says, why_unreadable
+from pytest_ortbench.core.errors import why_unreadable
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.generation.questions import WriteContinuation
@@ -124,20 +124,20 @@ def read_continuation(path: Path, runtime: Runtime) -> Continuation:
             raise case_error(
                 f"the file {path} with the tokens of the reference model does not exist where "
                 f"runtime {runtime.label!r} measures",
-                f"Mount the folder {path.parent} there. To have files sent there by each run, "
-                f"write shares_files = false where the runtime {runtime.label!r} is configured "
-                "(pyproject.toml or ortbench.toml)",
+                f"Write shares_files = false where the runtime {runtime.label!r} is configured "
+                "(pyproject.toml or ortbench.toml): each run then sends its files there. Or mount "
+                f"the folder {path.parent.parent} there",
                 kind="error",
                 phase="reference",
             ) from error
-        why = (
-            why_unreadable(error)[0]
-            if isinstance(error, OSError)
-            else f"can't be read ({says('numpy', first_line(error))})"
-        )
+        why, step = "is damaged", "a folder on another disk"
+        if isinstance(error, FileNotFoundError):
+            why, step = "was deleted during this run", "a folder that no other program cleans"
+        elif isinstance(error, OSError):
+            why = why_unreadable(error)[0]
         raise case_error(
             f"the file {path} with the tokens of the reference model {why}",
-            "Run again: each run writes this file anew",
+            f"Run again. If this happens twice, name {step} in the environment variable TMPDIR",
             kind="error",
             phase="reference",
         ) from error

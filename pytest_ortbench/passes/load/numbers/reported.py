@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from pytest_ortbench.analysis.order import nearest_rank, samples_needed
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.passes.load.numbers.counters import (
+    KNOWN,
+    CounterSeries,
+    NamedMetrics,
+    RequestCounters,
+    histogram,
+)
 
 #: A rate of so many requests that arrive at random is known to 20 %, at 95 %.
 LEAST_REQUESTS = 100
@@ -31,65 +38,7 @@ _MODEL_INFO = "ortbench_serve_model_info"
 _PROCESS_START = "process_start_time_seconds"
 #: How a histogram of times must end, so that nobody guesses its unit.
 _SECONDS = "_seconds"
-_BY_HAND = "If there is none, write the load by hand, e.g. server:100:20ms"
-
-
-@dataclass(frozen=True, slots=True)
-class CounterSeries:
-    """The values of one counter.
-
-    Attributes:
-        name: Of the metric; empty for what a query has computed.
-        labels: By name.
-        points: Time (Unix, seconds; ``None`` where nobody tells it) and value, in their order.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    points: tuple[tuple[float | None, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RequestCounters:
-    """Where requests are counted.
-
-    Attributes:
-        counters: Names of the counters that together count them.
-        created: Names of what tells when these started.
-        buckets: Name of the buckets of their times in seconds; empty where there are none.
-    """
-
-    counters: tuple[str, ...]
-    created: tuple[str, ...]
-    buckets: str = ""
-
-
-def _histogram(name: str) -> RequestCounters:
-    return RequestCounters((f"{name}_count",), (f"{name}_created",), f"{name}_bucket")
-
-
-#: Metrics that are known, by the name that a user writes.
-KNOWN: dict[str, RequestCounters] = {
-    **{
-        name: _histogram(name)
-        for name in ("ortbench_serve_request_seconds", "vllm:e2e_request_latency_seconds")
-    },
-    # Triton.
-    "nv_inference_request_success": RequestCounters(
-        ("nv_inference_request_success", "nv_inference_request_failure"), ()
-    ),
-    # MLServer.
-    "model_infer_request_success": RequestCounters(
-        ("model_infer_request_success_total", "model_infer_request_failure_total"),
-        ("model_infer_request_success_created", "model_infer_request_failure_created"),
-    ),
-}
-
-
-def bucket_names(metric: str) -> frozenset[str]:
-    """Return names of the buckets of a metric; empty stands for each one that is known."""
-    sources = [KNOWN.get(metric) or _histogram(metric)] if metric else KNOWN.values()
-    return frozenset(source.buckets for source in sources if source.buckets)
+_BY_HAND = "write the load by hand, e.g. server:100:20ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +59,6 @@ class ReportedRequests:
     buckets: tuple[tuple[float, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NamedMetrics:
-    """A file of metrics as a user named it, for messages.
-
-    Attributes:
-        place: The option, and the file.
-        load: What was written, without a limit: ``from:m.prom:model=a``.
-    """
-
-    place: str
-    load: str
-
-
 def reported(
     series: Sequence[CounterSeries], *, model: str, metric: str, file: NamedMetrics
 ) -> ReportedRequests:
@@ -140,21 +76,27 @@ def reported(
     place = file.place
     computed = [entry for entry in series if not entry.name]
     if computed and not metric:
-        return _computed(computed, place)
+        return _computed(computed, file)
     name = metric or _known_metric(series, file)
-    source = KNOWN.get(name) or _histogram(name)
+    source = KNOWN.get(name) or histogram(name)
     if name not in KNOWN and not name.endswith(_SECONDS):
         raise UsageError(
             f"the name of the metric {_shown(name)} does not end in {_SECONDS}, so the unit of its "
             "latencies is not known",
             place=place,
-            hint=_with_seconds(name, file),
+            hint=_with_seconds(name, series, file),
         )
     counters = [entry for entry in series if entry.name in source.counters]
+    counters.sort(key=lambda entry: source.counters.index(entry.name))
     if not counters:
         _refuse_uncounted(series, [name], place)
+        is_other = any(entry.name == name for entry in series)
         raise UsageError(
-            f"the file has no metric {_shown(name)}", place=place, hint=_which_it_has(series, file)
+            f"the metric {_shown(name)} is not a histogram"
+            if is_other
+            else f"the file has no metric {_shown(name)}",
+            place=place,
+            hint=_which_it_has(series, file),
         )
     owner = _owner(counters, series, model, file)
     start_s = _start(series, source, owner)
@@ -163,9 +105,9 @@ def reported(
     requests = round(sum(count.increase for count in counts))
     if seconds <= 0:
         raise UsageError(
-            f"{name} counts {requests} requests in a time of 0 s, but a rate needs a time above 0",
+            f"the file was saved when {name} began to count, or earlier, so it gives no rate",
             place=place,
-            hint="Save metrics that span some minutes",
+            hint="Let the service run for some minutes, then save its metrics again",
         )
     if requests < LEAST_REQUESTS:
         raise UsageError(
@@ -222,28 +164,41 @@ def latency_bound(found: ReportedRequests, percent: float, *, file: NamedMetrics
     return bound_s
 
 
-def _computed(series: Sequence[CounterSeries], place: str) -> ReportedRequests:
+def _computed(series: Sequence[CounterSeries], file: NamedMetrics) -> ReportedRequests:
     """A rate that a query has computed, and whose name is lost therefore."""
     numbers = [value for entry in series for _, value in entry.points]
     correct = "Correct the query, so that its answer is a number of requests a second above 0"
     if not numbers:
         raise UsageError(
             "the stored answer of Prometheus has no value, but a rate is one number",
-            place=place,
+            place=file.place,
             hint=correct,
         )
+    if any(len(entry.points) > 1 for entry in series):
+        raise UsageError(
+            f"the file has the answer to a range query, with {len(numbers)} values, but a rate is "
+            "one number",
+            place=file.place,
+            hint="Ask Prometheus at /api/v1/query, not at /api/v1/query_range, and save its answer",
+        )
     if len(numbers) > 1:
+        limited = "" if file.has_limit else f". Then add a latency limit, e.g. {file.load}:50ms"
         raise UsageError(
             f"the stored answer of Prometheus has {len(numbers)} values, but a rate is one number",
-            place=place,
-            hint="Add them up in the query: sum(rate(NAME_count[1h])) with the name of your metric "
-            "in place of NAME",
+            place=file.place,
+            hint=f"Write sum(...) around the query, and save its answer{limited}",
         )
     rate = numbers[0]
+    if rate == 0:
+        raise UsageError(
+            "the file has a rate of 0, so the service had no requests in the time of the query",
+            place=file.place,
+            hint="Ask Prometheus for a time with requests, and save its answer",
+        )
     if not (math.isfinite(rate) and rate > 0):
         raise UsageError(
             f"the file has the number {rate:g}, which can't be a rate of requests",
-            place=place,
+            place=file.place,
             hint=correct,
         )
     return ReportedRequests(metric="", rate_per_s=rate)
@@ -281,30 +236,39 @@ def _refuse_uncounted(series: Sequence[CounterSeries], metrics: Iterable[str], p
             )
 
 
-def _with_seconds(name: str, file: NamedMetrics) -> str:
+def _with_seconds(name: str, series: Sequence[CounterSeries], file: NamedMetrics) -> str:
     """Return how to name a histogram of seconds; one of its counters names it."""
     for ending in ("_count", "_bucket", "_sum"):
         whole = name.removesuffix(ending)
         if whole != name and whole.endswith(_SECONDS):
             begun = file.load.partition(":metric=")[0]
             return f"Leave {ending} out: {begun}:metric={whole[:_LONGEST_PROPOSED]}"
-    return f"Name a histogram whose name ends in {_SECONDS}, or one of {', '.join(KNOWN)}"
+    return _which_it_has(series, file) if _that_count(series) else _BY_HAND.capitalize()
+
+
+def _that_count(series: Sequence[CounterSeries]) -> list[str]:
+    """Return which metrics of a file can tell a load: histograms of seconds, and known ones."""
+    names = {entry.name for entry in series}
+    buckets = {entry.name.removesuffix("_bucket") for entry in series if "le" in entry.labels}
+    times = {x for x in buckets if x.endswith(_SECONDS) and f"{x}_count" in names}
+    return sorted(times.union(x for x, known in KNOWN.items() if names & set(known.counters)))
 
 
 def _which_it_has(series: Sequence[CounterSeries], file: NamedMetrics) -> str:
-    """Name the histograms of seconds of a file that count requests."""
-    names = {entry.name for entry in series}
-    buckets = {entry.name.removesuffix("_bucket") for entry in series if "le" in entry.labels}
-    times = sorted(x for x in buckets if x.endswith(_SECONDS) and f"{x}_count" in names)
+    """Name the metrics of a file that count requests."""
+    times = _that_count(series)
     if not times:
         return (
             "Save the metrics of a service that has a histogram of the times of its requests. "
-            f"{_BY_HAND}"
+            f"If there is none, {_BY_HAND}"
         )
     begun = file.load.partition(":metric=")[0]
     if len(times) == 1:
         return f"Write the one that the file has: {begun}:metric={times[0][:_LONGEST_PROPOSED]}"
-    return f"Write the one for times of requests after {begun}:metric= ({_several(times)})"
+    return (
+        f"Name the one that has the times of requests ({_several(times)}), e.g. "
+        f"{begun}:metric={times[0][:_LONGEST_PROPOSED]}"
+    )
 
 
 def _owner_of(entry: CounterSeries) -> frozenset[tuple[str, str]]:
@@ -337,7 +301,7 @@ def _owner(
             f"the file counts the requests of several models together ({_several(names)}), but a "
             "load is of one",
             place=place,
-            hint=f"Save the metrics of a service of one model. {_BY_HAND}",
+            hint=f"Save the metrics of a service of one model. If there is none, {_BY_HAND}",
         )
     if model:
         owners = [owner for owner in owners if model in models[owner]]
@@ -361,10 +325,10 @@ def _owner(
     labels = (f'{x}="{dict(owner)[x]}"' for x in apart for owner in owners if x in dict(owner))
     example = next(labels, 'instance="HOST:PORT"')
     raise UsageError(
-        f"the file has metrics of {len(owners)} services (told apart by {_several(apart)}), but a "
-        "load is of one service",
+        f"the file has metrics of {len(owners)} instances (told apart by {_several(apart)}), but a "
+        "load is of one",
         place=place,
-        hint="Ask Prometheus for one of the services, e.g. with "
+        hint="Ask Prometheus for one of the instances, e.g. with "
         f"{{{example[:_LONGEST_PROPOSED]}}} behind the name of the metric, and save its answer",
     )
 
@@ -399,7 +363,7 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
             raise UsageError(
                 f"the counter {_shown(entry.name)} has the value {value:g}, which is not a count",
                 place=place,
-                hint="Save the metrics again",
+                hint="Correct this counter in the service, then save the metrics again",
             )
     times = [time_s for time_s, _ in entry.points if time_s is not None and 0 < time_s <= _LARGEST]
     values = [value for _, value in entry.points]
@@ -429,7 +393,7 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
         raise UsageError(
             f"the times of {_shown(entry.name)} do not ascend",
             place=place,
-            hint="Save the metrics again",
+            hint="Save the answer to one query, and don't change the file",
         )
     return _Count(times[0], times[-1], values[-1] - values[0])
 

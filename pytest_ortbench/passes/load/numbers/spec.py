@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Case
@@ -36,6 +37,7 @@ _USUAL = {"single-stream": 90.0, "multi-stream": 99.0, "server": 99.0, "offline"
 _USUAL_OF_TOKENS = 90.0
 #: Limits of tokens as messages propose them.
 _LIMIT_EXAMPLES = {TTFT: "2s", TPOT: "200ms"}
+_LIMIT_MEANINGS = {TTFT: "the time to the first token", TPOT: "the time per output token"}
 _LONGEST_S = 86400.0
 #: The highest rate of requests that can be asked for.
 FASTEST_PER_S = 1e6
@@ -112,6 +114,11 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
 def _near_load(scenario: str, parts: list[str]) -> str:
     """Return the load that may be meant where the scenario is not known."""
     near = nearest(scenario, SCENARIOS)
+    if _NUMBER.fullmatch(scenario) and parts:
+        load = ":".join(("server", scenario, *parts))
+        with suppress(UsageError):
+            parse_load(load, place="")
+            return f"Did you mean {load!r}?"
     if not near:
         return did_you_mean(scenario, SCENARIOS)
     load = ":".join((near, *parts))
@@ -268,13 +275,10 @@ def _of_tokens(
     for limit in limits:
         name, _, amount = (part.strip() for part in limit.partition("="))
         if name.lower() not in TOKEN_LIMITS:
-            time = amount if _LIKE_A_TIME.fullmatch(amount) else ""
             raise UsageError(
                 f"{limit!r} in {text!r} is not a limit",
                 place=place,
-                hint=f"Write {TTFT}={time or _LIMIT_EXAMPLES[TTFT]} for the time to the first "
-                f"token, or {TPOT}={time or _LIMIT_EXAMPLES[TPOT]} for the time per output token"
-                + (f". For the latency of an inference, write {time} alone" if time else ""),
+                hint=_other_limit(limit, limits, amount),
             )
         if name.lower() in bounds:
             raise UsageError(
@@ -294,6 +298,21 @@ def _of_tokens(
     )
 
 
+def _other_limit(limit: str, limits: list[str], amount: str) -> str:
+    """Return what to write in place of a limit that is none; what is written is not proposed."""
+    time = amount if _LIKE_A_TIME.fullmatch(amount) else ""
+    written = {other.partition("=")[0].strip().lower() for other in limits}
+    free = [
+        f"{name}={time or _LIMIT_EXAMPLES[name]} for {what}"
+        for name, what in _LIMIT_MEANINGS.items()
+        if name not in written
+    ]
+    if len(limits) > 1:
+        return f"Leave {limit} out" + (f", or write {free[0]}" if free else "")
+    alone = f". For the latency of an inference, write {time} alone" if time else ""
+    return f"Write {', or '.join(free)}{alone}"
+
+
 def read_percentile(part: str, text: str, place: str) -> float:
     """Read a percentile.
 
@@ -309,7 +328,9 @@ def read_percentile(part: str, text: str, place: str) -> float:
     value = float(match[1]) if match else 0.0
     if not 50.0 <= value < 100.0:
         raise UsageError(
-            f"{part!r} in {text!r} is not a percentile",
+            f"the percentile {part!r} in {text!r} is out of range"
+            if match or (part[:1] in ("p", "P") and _NUMBER.fullmatch(part[1:]))
+            else f"{part!r} in {text!r} is not a percentile",
             place=place,
             hint=f"Write p{part}"
             if _PERCENT.fullmatch(f"p{part}") and float(part) >= 50.0

@@ -18,14 +18,12 @@ from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import exists
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.passes.load.facts import LoadOrigin
-from pytest_ortbench.passes.load.numbers.reported import (
+from pytest_ortbench.passes.load.numbers.counters import (
     CounterSeries,
     NamedMetrics,
-    ReportedRequests,
     bucket_names,
-    latency_bound,
-    reported,
 )
+from pytest_ortbench.passes.load.numbers.reported import ReportedRequests, latency_bound, reported
 from pytest_ortbench.passes.load.numbers.spec import (
     FASTEST_PER_S,
     origin_text,
@@ -93,7 +91,7 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
             _refuse_other_order(scrapes, asked.file, text, where)
             _refuse_other_buckets(scrapes, paths, asked.metric, place)
         series = _joined(scrapes, where)
-    file = NamedMetrics(where, asked.without_limit)
+    file = NamedMetrics(where, asked.without_limit, bool(asked.latency))
     found = reported(series, model=asked.model, metric=asked.metric, file=file)
     return _written(found, asked, paths, contents, file)
 
