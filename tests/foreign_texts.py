@@ -118,6 +118,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "passes/profile/command.py": ("what users write", frozenset({"_is_case_id", "_stored"})),
     "cli/selection.py": ("what users write", frozenset({"parse_condition", "select"})),
     "core/acceptance.py": ("what users write", frozenset({"AcceptedEntry.is_about", "_fits"})),
+    "core/errors.py": ("messages of loaders of libraries", frozenset({"supply_step"})),
     "core/ids.py": (
         "names that the product declares for identification: ids, metrics, fields",
         frozenset({"id_fits", "is_whole_id", "model_of", "model_part"}),
@@ -242,11 +243,13 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "planning/real_inputs.py": (
         "names of files, types",
-        frozenset({"_additions", "_from_npz", "_from_pb", "_missing", "is_prepared", "_stored"}),
+        frozenset({"_from_npz", "_from_pb", "_missing", "is_prepared", "_stored"}),
     ),
+    "planning/input_steps.py": ("names of files", frozenset({"additions"})),
+    "runtimes/project_file.py": ("names that users write", frozenset({"as_key"})),
     "planning/recipes.py": (
         "names of recipes, flags of a processor",
-        frozenset({"_as_key", "_near_and_known", "products_may_saturate"}),
+        frozenset({"_meant", "_number", "products_may_saturate"}),
     ),
     "planning/sides.py": ("what users write", frozenset({"_forms", "parse_side"})),
     "planning/sizes.py": (

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -256,6 +257,11 @@ def supply_step(error: ImportError | OSError, supply: str, *packages: str) -> st
     """
     if isinstance(error, ModuleNotFoundError) or not packages:
         return supply
+    if re.search(r"version `GLIBC(XX)?_", str(error)):
+        return (
+            "It is installed, but this system is too old for it. Use a newer system, or an older "
+            f"version of {' and '.join(packages)}"
+        )
     outdated = _not_fitting(error, packages)
     if outdated:
         return (

@@ -120,7 +120,7 @@ def read_input_path(written: OptionText) -> Path:
         raise UsageError(
             f"{str(path)!r} does not exist",
             place=written.place,
-            hint="Correct the path. It can be a file of arrays (.npz, .npy, .pb), a folder of "
+            hint="Correct the path. It can be a file of arrays (.npz, .npy), a folder of "
             "arrays, photos or WAV files, or a text file",
         )
     return path

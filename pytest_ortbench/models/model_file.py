@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError, first_line, says, why_unreadable
 from pytest_ortbench.core.file_digest import file_digest, stamp_of
+from pytest_ortbench.core.lfs_pointer import POINTER, PULL
 from pytest_ortbench.models.claims import MAKE_AGAIN, refuse_false_claims
 from pytest_ortbench.models.external_data import ExternalFile, external_files
 from pytest_ortbench.models.inspection import all_names
@@ -69,9 +70,9 @@ _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
     ),
     (
         0,
-        b"version https://git-lfs",
+        POINTER,
         "is a Git LFS pointer: the model itself was not fetched",
-        "Run: git lfs pull",
+        PULL,
     ),
 )
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pytest_ortbench.core.errors import ModelError, UsageError, nearest, says
+from pytest_ortbench.core.lfs_pointer import POINTER
 from pytest_ortbench.core.model_spec import is_model_file, is_onnx_file
 
 _PLACE = "--ort-against=git"
-_POINTER = b"version https://git-lfs.github.com/spec/"
 _GIT_S = 300.0
 _WITHOUT_GIT = (
     "To compare without Git, name the file of the earlier model, e.g. "
@@ -106,7 +106,7 @@ class Revision:
     def _write(self, inside: str, target: Path) -> None:
         # With the filters that a checkout would apply, among them that of Git LFS.
         content = _git(self.top, "cat-file", "--filters", f"{self.commit}:{inside}")
-        if content.startswith(_POINTER):
+        if content.startswith(POINTER):
             raise ModelError(
                 "the file is stored with Git LFS, and its content at this revision has not been "
                 "fetched",

@@ -80,8 +80,8 @@ def folder_at(path: Path) -> TransformersFolder:
     if config.get("is_encoder_decoder") is True:
         return TransformersFolder(
             path=path,
-            refusal=f"{names[0]} has an encoder, but requests are measured only of models "
-            "without one",
+            refusal=f"{names[0]} has an encoder, and pytest-ortbench measures frameworks only "
+            "with models without an encoder",
             remedy="Measure the ONNX files without --ort-source, on a provider of ONNX Runtime, "
             "e.g. --ort-providers=cpu",
         )
@@ -93,7 +93,11 @@ def folder_at(path: Path) -> TransformersFolder:
         )
         return TransformersFolder(path=path, refusal=reason, remedy=again)
     if reason:
-        return TransformersFolder(path=path, refusal=reason)
+        return TransformersFolder(
+            path=path,
+            refusal=reason,
+            remedy="Fetch the missing file, e.g. by repeating the download" if weights else "",
+        )
     beside = sorted(
         file
         for file in path.iterdir()

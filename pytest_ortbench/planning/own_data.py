@@ -30,6 +30,7 @@ from pytest_ortbench.planning.coco_file import (
 )
 from pytest_ortbench.planning.data_archive import Archives
 from pytest_ortbench.planning.example_reader import Example, ExampleReader
+from pytest_ortbench.planning.input_steps import in_a_row, is_lone, lone_file, suffixes_in
 from pytest_ortbench.planning.label_file import PLACE as LABELS_PLACE
 from pytest_ortbench.planning.label_file import (
     class_names,
@@ -143,13 +144,18 @@ def own_data(
         place = PLACE if with_inputs else BOXES_PLACE
         return OwnData(path=path, kind=kind, labels=labels, settings=dict(settings), place=place)
     if labels is not None and path is not None and path.is_dir() and not _has_arrays(path):
+        others = suffixes_in(path)
         raise UsageError(
             f"{str(labels)!r} gives labels to files, but {str(path)!r} contains no JPEG, PNG or "
             "WAV file",
             place=LABELS_PLACE,
-            hint=f"Name a folder of such files with {PLACE if with_inputs else BOXES_PLACE}. Files "
-            "of another kind must be converted first",
+            hint=f"Convert its {in_a_row(others)} files to one of these kinds"
+            if others
+            else f"Put the labelled files into {str(path)!r}",
         )
+    is_one = path is not None and is_lone(path) and path.suffix.lower() not in _OF_ARRAYS
+    if path is not None and is_one and (labels is not None or settings):
+        raise lone_file(path, PLACE if with_inputs else BOXES_PLACE)
     if labels is not None:
         raise UsageError(
             f"{str(labels)!r} gives labels to files, but "
@@ -165,15 +171,17 @@ def own_data(
             "an array 'labels' in one .npz file, and write --ort-dataset=FILE.npz",
         )
     if settings:
+        holds_arrays = path is not None and (
+            _has_arrays(path) if path.is_dir() else path.suffix.lower() in _OF_ARRAYS
+        )
+        what = "arrays, which are fed as they are" if holds_arrays else "none of them"
         raise UsageError(
             "the option prepares photos, sounds or texts for the model, but "
-            + ("none are named" if path is None else f"{str(path)!r} contains none of them"),
+            + ("none are named" if path is None else f"{str(path)!r} contains {what}"),
             place="--ort-preprocess",
-            hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/"
-            if path is None
-            else f"To feed {str(path)!r} as it is, leave --ort-preprocess out. To prepare photos, "
-            "sounds or texts, name a folder of photos or WAV files, or a text file, e.g. "
-            "--ort-inputs=photos/",
+            hint="Store them as the model takes them, and leave --ort-preprocess out"
+            if holds_arrays
+            else "Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/",
         )
     return None
 

@@ -125,6 +125,7 @@ class Planner:
             place="the requested precisions",
             known=self._recipes,
             variants=tuple(name for f in self._families.values() for name in f.variants),
+            root=self._root,
         )
         providers = [provider for target in targets for provider in target.providers]
         with_folders = with_transformers(resolved.models, request, providers)

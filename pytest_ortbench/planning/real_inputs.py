@@ -5,7 +5,6 @@ Stored input sets for calibration are several of them: one file, or a folder of 
 
 from __future__ import annotations
 
-import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -15,10 +14,22 @@ from typing import IO, TYPE_CHECKING
 
 from pytest_ortbench.core.case import FURTHER_SET, Case, InputSpec
 from pytest_ortbench.core.element_types import ELEMENT_TYPES
-from pytest_ortbench.core.errors import UsageError, nearest, says, why_unreadable
+from pytest_ortbench.core.errors import UsageError, says, why_unreadable
 from pytest_ortbench.core.file_digest import content_of
+from pytest_ortbench.core.lfs_pointer import PULL, is_pointer
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.units import counted
+from pytest_ortbench.planning.input_steps import (
+    PB_NAME,
+    additions,
+    as_written,
+    file_stem,
+    in_a_row,
+    is_lone,
+    lone_file,
+    renaming,
+    suffixes_in,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,11 +39,8 @@ PLACE = "--ort-inputs"
 ABOUT = "prepared.json"
 #: ONNX Runtime's spelling of types that numpy calls otherwise.
 _NAMES = {"float32": "float", "float64": "double"}
-#: Where a message names what a model or a file has: so many names.
-_MOST_NAMED = 8
 #: Type of an array of single bytes that numpy gives no meaning, as ml_dtypes stores small types.
 _BYTES = "tensor(void8)"
-_PB_NAME = re.compile(r"input_(\d+)\.pb\Z")
 
 #: What reading a damaged archive raises; of an encrypted one, or one that is compressed in a way
 #: that Python does not know, ``RuntimeError``.
@@ -74,9 +82,9 @@ def stored_inputs(model: Model, path: Path) -> dict[str, StoredInput]:
     if not model.inputs:
         return {}
     held = _stored(model, path)
-    outputs = {info.name for info in model.outputs}
+    outputs = [info.name for info in model.outputs]
     found = {name: stored for name, stored in held.items() if name not in outputs}
-    _check_names(model, path, found)
+    _check_names(model, path, found, [name for name in outputs if name not in held])
     for info in model.inputs:
         if info.name in found:
             _check_type(info, found[info.name])
@@ -113,7 +121,7 @@ def expected_outputs(model: Model, inputs: Sequence[InputSpec]) -> tuple[InputSp
 def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
     """What a file or folder holds, by name."""
     if path.is_dir():
-        pb_files = {int(m[1]): item for item in path.iterdir() if (m := _PB_NAME.match(item.name))}
+        pb_files = {int(m[1]): item for item in path.iterdir() if (m := PB_NAME.match(item.name))}
         found = _from_pb(model, pb_files) if pb_files else _from_npy(model, path)
     elif path.suffix.lower() == ".npz":
         found = _from_npz(model, path)
@@ -121,12 +129,14 @@ def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
         raise UsageError(f"{str(path)!r} does not exist", place=PLACE, hint="Correct the path")
     elif path.suffix.lower() == ".npy":
         found = _single(model, path)
+    elif is_lone(path):
+        raise lone_file(path, PLACE)
     else:
         raise UsageError(
             f"{str(path)!r} is not a kind of file that {PLACE} reads",
             place=PLACE,
-            hint="Name a .npz file of arrays, a .txt file of texts, or a folder of .npy files, of "
-            "images, of WAV files or of ONNX test data (input_0.pb, …)",
+            hint="Store the values as arrays with numpy.savez, by the names of the inputs "
+            f"({in_a_row([info.name for info in model.inputs])}), and name that .npz file",
         )
     return found
 
@@ -148,7 +158,7 @@ def _from_npz(model: Model, path: Path) -> dict[str, StoredInput]:
             f"{str(path)!r} contains no array",
             place=PLACE,
             hint="Write the file again with numpy.savez, with one array for each input of the "
-            f"model: {_listed([info.name for info in model.inputs])}",
+            f"model: {in_a_row([info.name for info in model.inputs])}",
         )
     return found
 
@@ -156,20 +166,22 @@ def _from_npz(model: Model, path: Path) -> dict[str, StoredInput]:
 def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
     files = sorted(folder.glob("*.npy"))
     if not files:
+        others = suffixes_in(folder)
         raise UsageError(
-            f"the folder {str(folder)!r} contains no input files",
+            f"the folder {str(folder)!r} contains "
+            + (
+                f"only {in_a_row(others)} files, which are not read" if others else "no input files"
+            ),
             place=PLACE,
-            hint=f"Put one array for each input there: {_array_files(model)}. If the model takes "
+            hint="Convert images to JPEG or PNG, and sounds to WAV. Store other values as one "
+            f"array for each input: {_array_files(model)}"
+            if others
+            else f"Put one array for each input there: {_array_files(model)}. If the model takes "
             "images or sounds, put image files or WAV files there instead",
         )
     declared = (*model.outputs, *model.inputs)
-    names = {_file_stem(info.name): info.name for info in declared}
+    names = {file_stem(info.name): info.name for info in declared}
     return {names.get(file.stem, file.stem): _read_npy(file) for file in files}
-
-
-def _file_stem(name: str) -> str:
-    """An input's name as that of a file, where no slash or colon can stand."""
-    return re.sub(r"[/\\:]", "_", name)
 
 
 #: Inputs whose files are named.
@@ -188,7 +200,7 @@ def _single(model: Model, path: Path) -> dict[str, StoredInput]:
 
 def _array_files(model: Model) -> str:
     """Name the files that a folder of arrays has for a model; of many inputs, the first ones."""
-    named = ", ".join(f"{_file_stem(info.name)}.npy" for info in model.inputs[:_NAMED])
+    named = ", ".join(f"{file_stem(info.name)}.npy" for info in model.inputs[:_NAMED])
     return f"{named}, …" if len(model.inputs) > _NAMED else named
 
 
@@ -218,7 +230,7 @@ def _header(stream: IO[bytes], name: str = "") -> tuple[str, tuple[int, ...]]:
     )
     shape, _, dtype = read(stream)
     if dtype.hasobject:
-        raise _PickledError(name)
+        raise _PickledError(name, is_array=bool(shape))
     return _type_name(dtype), tuple(int(size) for size in shape)
 
 
@@ -237,12 +249,15 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
     found: dict[str, StoredInput] = {}
     for number, file in sorted(files.items()):
         if number >= len(model.inputs):
+            free = next((index for index in range(len(model.inputs)) if index not in files), None)
             raise UsageError(
-                f"{str(file)!r} is for input number {number + 1}, since the first file is "
-                f"input_0.pb, but model {model.name!r} has {counted(len(model.inputs), 'input')}",
+                f"{str(file)!r} is for input number {number + 1}, since the files are counted "
+                f"from input_0.pb, but model {model.name!r} has "
+                f"{counted(len(model.inputs), 'input')}",
                 place=PLACE,
-                hint="If the file belongs to another model, move it to a folder for that model. "
-                "If not, remove it",
+                hint="Remove the file, or move it to another folder"
+                if free is None
+                else f"Rename it to input_{free}.pb, for the input {model.inputs[free].name!r}",
             )
         info = model.inputs[number]
         if not info.type.startswith("tensor("):
@@ -257,49 +272,29 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
     return found
 
 
-def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> None:
+def _check_names(
+    model: Model, path: Path, found: dict[str, StoredInput], outputs: Sequence[str]
+) -> None:
     declared = [info.name for info in model.inputs]
     unknown = [name for name in found if name not in declared]
-    if unknown:
-        known = [*declared, *(info.name for info in model.outputs)]
-        near = nearest(unknown[0], known)
-        raise UsageError(
-            f"{str(path)!r} contains the array {unknown[0]!r}, which is neither an input nor an "
-            f"output of model {model.name!r}",
-            place=PLACE,
-            hint=(
-                f"If it is meant for {near!r}, rename it to {near!r}. If not, remove it"
-                if near
-                else "If the array is meant for an input or output, give it the name of that one: "
-                f"{_listed(known)}. If not, remove it"
-            ),
-        )
     missing = [] if is_prepared(path) else list(_missing(model.inputs, found))
+    if unknown:
+        kind = "file" if path.is_dir() else "array"
+        several = len(unknown) > 1
+        raise UsageError(
+            f"{str(path)!r} contains the {kind}{'s' if several else ''} "
+            f"{in_a_row(as_written(path, unknown))}, but model {model.name!r} has no input or "
+            f"output of {'these names' if several else 'this name'}",
+            place=PLACE,
+            hint=renaming(path, unknown, missing, outputs),
+        )
     if missing:
         raise UsageError(
-            f"{str(path)!r} has no array for {_listed([repr(name) for name in missing])}, which "
+            f"{str(path)!r} has no array for {in_a_row([repr(name) for name in missing])}, which "
             f"model {model.name!r} needs as {'an input' if len(missing) == 1 else 'inputs'}",
             place=PLACE,
-            hint=_additions(model, path, missing),
+            hint=additions(model, path, missing),
         )
-
-
-def _additions(model: Model, path: Path, missing: Sequence[str]) -> str:
-    """What to add to a file or folder, so that it has an array for each input."""
-    if not path.is_dir():
-        return "Add an array of this name" if len(missing) == 1 else "Add an array for each name"
-    if any(_PB_NAME.match(item.name) for item in path.iterdir()):
-        order = [info.name for info in model.inputs]
-        files = [f"input_{order.index(name)}.pb" for name in missing]
-    else:
-        files = [f"{_file_stem(name)}.npy" for name in missing]
-    return f"Add {'the file' if len(files) == 1 else 'the files'} {_listed(files)} to the folder"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Some names in a row; of many, the first ones."""
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def is_prepared(path: Path) -> bool:
@@ -351,7 +346,16 @@ def _holds(stored: str, wanted: str) -> bool:
 
 
 class _PickledError(ValueError):
-    """An array holds objects of Python, which only unpickling could read."""
+    """An array holds objects of Python, which only unpickling could read.
+
+    Args:
+        name: What it is called in its archive; empty where it is a file of its own.
+        is_array: Whether they are several, not a single one.
+    """
+
+    def __init__(self, name: str, *, is_array: bool) -> None:
+        super().__init__(name)
+        self.is_array = is_array
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:
@@ -359,14 +363,25 @@ def _unreadable(path: Path, error: Exception) -> UsageError:
     if isinstance(error, _PickledError):
         return UsageError(
             (f"the array {str(error)!r} in " if str(error) else "")
-            + f"{str(path)!r} contains pickled Python objects, which are not loaded",
+            + f"{str(path)!r} contains "
+            + ("pickled Python objects, which are" if error.is_array else _ONE_OBJECT)
+            + " not loaded",
             place=PLACE,
             hint="Convert the array, e.g. with array.astype('float32') or, for text, "
-            "array.astype('U'), and save it again",
+            "array.astype('U'), and save it again"
+            if error.is_array
+            else "Save the array by itself, not inside of a dictionary or list. For several "
+            "arrays, use numpy.savez",
         )
     if isinstance(error, PermissionError | FileNotFoundError | IsADirectoryError):
         what, hint = why_unreadable(error)
         return UsageError(f"{str(path)!r} {what}", place=PLACE, hint=hint)
+    if is_pointer(path):
+        return UsageError(
+            f"{str(path)!r} is a Git LFS pointer: the file itself was not fetched",
+            place=PLACE,
+            hint=PULL,
+        )
     return UsageError(
         f"{str(path)!r} can't be read as {_WRITERS.get(kind, _WRITERS['.pb'])[0]} "
         f"({says('Python', str(error))})",
@@ -376,6 +391,8 @@ def _unreadable(path: Path, error: Exception) -> UsageError:
     )
 
 
+#: What such a file holds where it is no array.
+_ONE_OBJECT = "a pickled Python object (not an array), which is"
 #: What each kind of file is, and what writes it.
 _WRITERS = {
     ".npz": ("an archive of NumPy", "numpy.savez"),

@@ -12,7 +12,12 @@ from pathlib import Path
 from pytest_ortbench.core.errors import UsageError, near_and_known
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.recipe import BASES, CALIBRATIONS, OFFLINE_LEVELS, WEIGHT_TYPES, Recipe
-from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
+from pytest_ortbench.runtimes.project_file import (
+    ProjectTable,
+    as_key,
+    entry_to_write,
+    project_table,
+)
 
 #: Settings that every base takes.
 _ALWAYS = ("base", "sqnr_floor")
@@ -86,9 +91,21 @@ def products_may_saturate(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def check_precisions(
-    names: tuple[str, ...], *, place: str, known: Mapping[str, Recipe], variants: tuple[str, ...]
+    names: tuple[str, ...],
+    *,
+    place: str,
+    known: Mapping[str, Recipe],
+    variants: tuple[str, ...],
+    root: Path,
 ) -> None:
     """Refuse a name that is neither a precision nor a recipe nor a variant.
+
+    Args:
+        names: What was asked for.
+        place: Where.
+        known: Recipes of the project and those that ship.
+        variants: Names of files of families.
+        root: The project's folder.
 
     Raises:
         UsageError: with the nearest known name.
@@ -96,38 +113,41 @@ def check_precisions(
     everything = list(dict.fromkeys((*PRECISIONS, *known, *variants)))
     for name in names:
         if name not in everything:
+            meant = _meant(name, everything)
             raise UsageError(
                 f"{name!r} is not a known precision",
                 place=place,
-                hint=f"{_near_and_known(name, everything)}. "
-                f"To define {name!r} yourself, write a table "
-                f"[tool.ortbench.precisions.{_as_key(name)}] with a line such as "
-                'base = "fp16" into pyproject.toml',
+                hint=f"{meant}?"
+                if meant
+                else f"{near_and_known(name, everything)}. To define {name!r} yourself, write a "
+                'line such as base = "fp16" under '
+                f"{entry_to_write(root, 'precisions', name)}",
             )
 
 
-def _as_key(name: str) -> str:
-    """A name as a key of TOML."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+def _meant(name: str, known: Sequence[str]) -> str:
+    """``int8`` may mean two precisions; the letters alone would lead to ``int4``."""
+    starting = [other for other in known if other.startswith(f"{name}-")]
+    return f"Did you mean {' or '.join(map(repr, starting))}" if len(starting) > 1 else ""
 
 
 def _near_and_known(name: str, known: Sequence[str]) -> str:
-    """``int8`` may mean two precisions; the letters alone would lead to ``int4``."""
-    starting = [other for other in known if other.startswith(f"{name}-")]
-    if len(starting) < 2:
+    meant = _meant(name, known)
+    if not meant:
         return near_and_known(name, known)
-    meant = " or ".join(map(repr, starting))
-    return f"Did you mean {meant}? If not, choose one of: {', '.join(known)}"
+    return f"{meant}? If not, choose one of: {', '.join(known)}"
 
 
 def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     place = table.place(name)
     if not isinstance(entry, Mapping):
-        base = entry if isinstance(entry, str) and entry in BASES else "fp16"
+        words = entry if isinstance(entry, list) else [entry]
+        base = next((word for word in words if isinstance(word, str) and word in BASES), "fp16")
+        one = "A precision has one base. " if len(words) > 1 else ""
         raise UsageError(
             f"the entry is {entry!r}, not a table",
             place=place,
-            hint=f'Write e.g. {_as_key(name)} = {{ base = "{base}" }}',
+            hint=f'{one}Write e.g. {as_key(name)} = {{ base = "{base}" }}',
         )
     # A graph that is only simplified needs no other word for it.
     alone = "simplified" if entry.get("simplify") is True else None
@@ -136,7 +156,9 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
         raise UsageError(
             f"{name!r} is a built-in name with a fixed meaning",
             place=place,
-            hint=f"Give your precision another name, e.g. my-{name}",
+            hint="Remove this table"
+            if name == "native"
+            else f"Give your precision another name, e.g. my-{name}",
         )
     if base not in BASES:
         raise UsageError(
@@ -144,10 +166,7 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
             if base is None
             else f"base is {base!r}, which is not a precision to start from",
             place=place,
-            hint='Write e.g. base = "fp16". Other bases: '
-            + ", ".join(base for base in BASES if base != "fp16")
-            if base is None
-            else _near_and_known(str(base), list(BASES)),
+            hint=_base_for(entry) if base is None else _near_and_known(str(base), list(BASES)),
         )
     allowed = (*_ALWAYS, *BASES[str(base)], *(("simplify",) if base == "simplified" else ()))
     for key in entry:
@@ -155,13 +174,31 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
             raise UsageError(
                 f"a precision made from {base} has no setting {key!r}",
                 place=place,
-                hint=near_and_known(key, allowed),
+                hint=_place_of_setting(key, allowed),
             )
     settings = {key: value for key, value in entry.items() if key not in _ALWAYS}
     floor = entry.get("sqnr_floor")
     if floor is not None:
         settings["sqnr_floor_db"] = _number(floor, "sqnr_floor", place, " of decibels", "20")
     return _checked(replace(shipped_recipe(str(base)), name=name), settings, table, place)
+
+
+def _base_for(entry: Mapping[str, object]) -> str:
+    """The step for a table without a base: the bases that have its settings."""
+    written = [key for key in entry if key not in _ALWAYS]
+    fitting = [base for base, allowed in BASES.items() if {*written} <= {*allowed}]
+    first, *others = sorted(fitting or BASES, key=lambda base: base != "fp16")
+    having = f" with {', '.join(written)}" if written and fitting else ""
+    more = f". Other bases{having}: {', '.join(others)}" if others else ""
+    return f'Write e.g. base = "{first}"{more}'
+
+
+def _place_of_setting(key: str, allowed: Sequence[str]) -> str:
+    """The step for a setting that a base does not have: other bases may."""
+    having = [other for other, settings in BASES.items() if key in settings]
+    if having:
+        return f'Leave out {key}, or write base = "{having[0]}", which has it'
+    return near_and_known(key, allowed)
 
 
 def _checked(
@@ -230,14 +267,21 @@ def _checked(
 
 def _kind(value: object, kind: type, key: str, place: str, rule: str, example: str) -> object:
     if not isinstance(value, kind):
-        raise UsageError(f"{key} is {value!r}, not {rule}", place=place, hint=f"Write {example}")
+        raise UsageError(
+            f"{key} is {_in_toml(value)}, not {rule}", place=place, hint=f"Write {example}"
+        )
     return value
+
+
+def _in_toml(value: object) -> str:
+    """A value as a message shows it; ``true`` and ``false`` as TOML writes them."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _names(value: object, key: str, place: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UsageError(
-            f"{key} is {value!r}, not a list of names",
+            f"{key} is {_in_toml(value)}, not a list of names",
             place=place,
             hint=f"Write {key} = [{_quoted(value)}]"
             if isinstance(value, str)
@@ -258,8 +302,11 @@ def _whole(value: object, key: str, place: str) -> int:
         example = 4 if key == "accuracy_level" else 128
         if isinstance(value, str) and value.isdecimal() and len(value) < 10:
             example = max(int(value), least)  # it stands in quotes
+        if key == "block_size" and example not in _BLOCK_SIZES:
+            example = min(_BLOCK_SIZES, key=lambda size: abs(size - example))
+        text = "the text " if isinstance(value, str) else ""
         raise UsageError(
-            f"{key} is {value!r}, not a whole number {rule}",
+            f"{key} is {text}{_in_toml(value)}, not a whole number {rule}",
             place=place,
             hint=f"Write e.g. {key} = {example}",
         )
@@ -270,10 +317,13 @@ def _number(value: object, key: str, place: str, unit: str = "", example: str = 
     # A floor of NaN would hold nothing up, and one of -inf would let everything through.
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
-    if isinstance(value, str) and value.isdecimal():
-        example = value  # it stands in quotes
+    text = ""
+    if isinstance(value, str):
+        number = re.match(r"[+-]?\d+(\.\d+)?", value.strip())
+        example = number[0] if number else example  # it stands in quotes
+        text = "the text "
     raise UsageError(
-        f"{key} is {value!r}, not a finite number{unit}",
+        f"{key} is {text}{_in_toml(value)}, not a {'' if text else 'finite '}number{unit}",
         place=place,
         hint=f"Write e.g. {key} = {example}",
     )

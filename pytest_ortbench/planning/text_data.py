@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import UsageError, says, supply_step
+from pytest_ortbench.core.lfs_pointer import PULL, is_pointer
 from pytest_ortbench.models.metadata import file_beside
 from pytest_ortbench.planning.preparation import Settings
 
@@ -125,6 +126,9 @@ def own_tokenizer(model: Path, *, place: str, hint: str = "") -> Any:
     try:
         return tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
+        if is_pointer(file):
+            what = f"{str(file)!r} is a Git LFS pointer: the file itself was not fetched"
+            raise UsageError(what, place=place, hint=PULL) from None
         raise UsageError(
             f"{str(file)!r} can't be read as a tokenizer "
             f"({says('the package tokenizers', str(error))})",

@@ -106,8 +106,8 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
     if not writes_alone(case.model):
         has = "several ONNX files" if case.model.first_step is not None else "an encoder"
         return case_failure(
-            f"the model has {has}, but {kind.title} can write text only with a language model that "
-            "is one ONNX file without an encoder",
+            f"the model has {has}, and pytest-ortbench compares {kind.title} only with a language "
+            "model that is one ONNX file without an encoder",
             f"Leave {case.provider.alias} out of --ort-providers",
         )
     hint = (

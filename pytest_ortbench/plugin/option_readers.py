@@ -114,6 +114,7 @@ def read_precisions(written: OptionText) -> tuple[str, ...]:
             place=written.place,
             known=recipes(written.base),
             variants=variant_names(written.base),
+            root=written.base,
         )
     return names
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +64,30 @@ def project_table(root: Path, key: str) -> ProjectTable | None:
             # A project ends here; what lies above is another one.
             break
     return None
+
+
+def as_key(name: str) -> str:
+    """Return a name as a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
+
+
+def entry_to_write(root: Path, key: str, name: str) -> str:
+    """Return where a further entry is read, for a step: ``[plugins.acme] in ortbench.toml``.
+
+    Args:
+        root: Where the project's tables are looked for.
+        key: As of :func:`project_table`.
+        name: The entry.
+
+    Raises:
+        UsageError: as of :func:`project_table`.
+    """
+    table = project_table(root, key)
+    written = as_key(name)
+    if table is None:
+        return f"[tool.ortbench.{key}.{written}] in pyproject.toml"
+    file = table.file.name if table.file.parent == root else table.file
+    return f"[{table.name}.{written}] in {file}"
 
 
 def _within(

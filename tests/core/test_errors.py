@@ -35,6 +35,9 @@ def test_what_is_installed_and_does_not_load_is_installed_anew() -> None:
         step = supply_step(error, supply, "it", "lib")
         assert step != supply
         assert step.endswith("--force-reinstall --no-deps it lib")
+    # What the system lacks comes with no package.
+    old = ImportError("/lib64/libm.so.6: version `GLIBC_2.29' not found (required by it.so)")
+    assert "pip install" not in supply_step(old, supply, "it")
     # What lacks a name may be another package.
     other = ImportError("cannot import name 'x' from 'pytest'", name="pytest")
     assert supply_step(other, supply, "it").split()[-2:] == ["it", "pytest"]

@@ -557,7 +557,7 @@ def test_values_are_not_loaded(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"x": None}, "no array for 'x', which model 'pair' needs"),
-        ({"extra": np.ones(3)}, "contains the array 'extra', which is neither"),
+        ({"extra": np.ones(3)}, "contains the array 'extra', but"),
         ({"x": np.ones((1, 5))}, r"'x' is tensor\(float\).*contains tensor\(double\)"),
         ({"x": np.ones((1, 5, 1), np.float32)}, "must have 2 axes"),
         ({"x": np.array([[None] * 5])}, "the array 'x' in .* contains pickled Python objects"),
@@ -604,9 +604,87 @@ def test_nothing_there_and_nothing_known(pair: Model, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with refused(UsageError, str(tmp_path / "empty"), place="--ort-inputs", hint=".npy"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "empty")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.webp").write_bytes(b"RIFF")
+    with refused(UsageError, ".webp", place="--ort-inputs", hint="JPEG"):
+        resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "photos")
     (tmp_path / "x.csv").write_text("1")
     with refused(UsageError, str(tmp_path / "x.csv"), place="--ort-inputs", hint=".npz"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("name", ["cat.jpg", "tone.WAV", "input_0.pb"])
+def test_a_single_file_of_those_of_a_folder_names_the_folder(
+    pair: Model, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"")
+    with refused(UsageError, name, place="--ort-inputs", hint=str(tmp_path)):
+        resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / name)
+
+
+def test_a_pointer_of_git_lfs_is_no_damaged_file(pair: Model, tmp_path: Path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n"
+    for name in ("real.npz", "test_data_set_0/input_0.pb", "arrays/x.npy"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(pointer)
+        path = file if file.parent == tmp_path else file.parent
+        with refused(UsageError, str(file), place="--ort-inputs", hint="git lfs pull"):
+            resolve_inputs(pair, batch=1, dims={}, inputs_path=path)
+
+
+def test_an_object_that_is_no_array_is_not_to_be_converted(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", {"x": 1})  # type: ignore[arg-type]
+    with pytest.raises(UsageError) as caught:
+        resolve_inputs(
+            read(relu(["N", 4]), tmp_path), batch=1, dims={}, inputs_path=tmp_path / "x.npy"
+        )
+    assert "astype" not in caught.value.hint
+    assert str(tmp_path / "x.npy") in caught.value.message
+
+
+def test_a_file_of_test_data_with_a_wrong_number_is_renamed(tmp_path: Path) -> None:
+    model = read(relu(["N", 4]), tmp_path)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "input_1.pb").write_bytes(b"")
+    with refused(UsageError, "input_1.pb", hint="to input_0.pb"):
+        resolve_inputs(model, batch=1, dims={}, inputs_path=folder)
+    (folder / "input_0.pb").write_bytes(
+        numpy_helper.from_array(np.ones((1, 4), np.float32)).SerializeToString()
+    )
+    with refused(UsageError, "input_1.pb", hint="Remove"):
+        resolve_inputs(model, batch=1, dims={}, inputs_path=folder)
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        ("x arr_0", "Rename 'arr_0' to 'ids'"),
+        ("x idss labels", "Rename 'idss' to 'ids', and remove 'labels'"),
+        ("arr_0 arr_1", "Give the inputs these names: 'ids', 'x'"),
+        ("x ids labels", "Remove 'labels'. If it is the expected output, rename it to 'y'"),
+        ("x ids y labels", "Remove 'labels'"),
+        ("x ids frames labels", "Remove 'frames', 'labels'"),
+    ],
+)
+def test_arrays_of_other_names_are_renamed_or_removed(
+    pair: Model, tmp_path: Path, names: str, hint: str
+) -> None:
+    """What is advised is what the model lacks: never a name that is there already."""
+    path = tmp_path / "real.npz"
+    held = dict.fromkeys(names.split(), np.ones((1, 5), np.float32))
+    np.savez(path, **{**held, **{k: v for k, v in arrays().items() if k in held}})
+    with refused(UsageError, str(path), place="--ort-inputs") as caught:
+        resolve_inputs(pair, batch=1, dims={}, inputs_path=path)
+    assert caught.value.hint == hint
+
+
+def test_a_file_of_another_name_is_renamed_as_a_file(pair: Model, tmp_path: Path) -> None:
+    for name in ("x", "input_ids"):
+        np.save(tmp_path / f"{name}.npy", np.ones((1, 5), np.float32))
+    with refused(UsageError, "input_ids.npy", hint="Rename input_ids.npy to ids.npy"):
+        resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from PIL import Image
 from pytest_ortbench.core.case import InputSpec, Provider, Runtime
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.lfs_pointer import PULL
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.cache import CACHE_VARIABLE
 from pytest_ortbench.planning import data_archive
@@ -29,6 +30,7 @@ from pytest_ortbench.planning.own_data import Prepared, own_data, prepare
 from pytest_ortbench.planning.preparation import Settings
 from pytest_ortbench.planning.real_inputs import stored_sets
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.text_data import own_tokenizer
 from tests.models.graphs import read
 
 Shape = list[int | str]
@@ -427,6 +429,35 @@ def test_labels_of_files_that_can_not_be_read_are_not_labels_of_arrays(tmp_path:
     assert str(tmp_path) in scans.message
     assert ".npz" in arrays.hint
     assert ".npz" not in scans.hint
+    assert ".tiff" in scans.hint
+
+
+def test_labels_of_a_folder_without_files_ask_for_the_files(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        own_data(tmp_path, tmp_path / "labels.csv", {}, with_inputs=False)
+    assert str(tmp_path) in caught.value.hint
+    assert "--ort-inputs" not in caught.value.hint
+
+
+@pytest.mark.parametrize("with_inputs", [True, False])
+def test_one_photo_is_named_by_its_folder(tmp_path: Path, with_inputs: bool) -> None:
+    photo = photos(tmp_path / "photos") / "p0.png"
+    for labels, settings in ((tmp_path / "labels.csv", {}), (None, {"scale": "1"})):
+        with pytest.raises(UsageError) as caught:
+            own_data(photo, labels, settings, with_inputs=with_inputs)
+        assert caught.value.place == ("--ort-inputs" if with_inputs else "--ort-dataset")
+        assert caught.value.hint.endswith(str(photo.parent))
+
+
+def test_arrays_are_not_prepared(tmp_path: Path) -> None:
+    (tmp_path / "images.npz").touch()
+    (tmp_path / "arrays").mkdir()
+    (tmp_path / "arrays" / "x.npy").touch()
+    for path in (tmp_path / "images.npz", tmp_path / "arrays"):
+        with pytest.raises(UsageError) as caught:
+            own_data(path, None, {"scale": "1/255"})
+        assert caught.value.place == "--ort-preprocess"
+        assert "photos/" not in caught.value.hint
 
 
 def test_a_file_of_boxes_is_no_list_of_labels(tmp_path: Path) -> None:
@@ -565,6 +596,13 @@ class TestText:
         assert made.labelled is not None
         with np.load(made.labelled.path) as stored:
             assert stored["labels"].tolist() == [1, 0]
+
+    def test_a_tokenizer_that_git_lfs_left_out_is_fetched(self, tmp_path: Path) -> None:
+        pytest.importorskip("tokenizers")
+        (tmp_path / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n")
+        with pytest.raises(UsageError) as caught:
+            own_tokenizer(tmp_path / "model.onnx", place="--ort-text")
+        assert (caught.value.place, caught.value.hint) == ("--ort-text", PULL)
 
     def test_without_a_tokenizer_it_says_where_one_belongs(self, tmp_path: Path) -> None:
         (tmp_path / "lines.txt").write_text("good\n")

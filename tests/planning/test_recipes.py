@@ -166,12 +166,64 @@ def test_what_breaks_a_rule_names_place_and_next_step(tmp_path: Path, text: str,
 def test_names_may_be_precisions_recipes_and_own_variants(tmp_path: Path) -> None:
     root = configure(tmp_path, '[tool.ortbench.precisions.half]\nbase = "fp16"')
     names = ("native", "half", "qat")
-    check_precisions(names, place="--ort-precisions", known=recipes(root), variants=("qat",))
+    check_precisions(
+        names, place="--ort-precisions", known=recipes(root), variants=("qat",), root=root
+    )
 
 
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    with refused(UsageError, "'fp61'", hint="'fp16'"):
-        check_precisions(("fp61",), place="--ort-precisions", known={}, variants=())
+def unknown(name: str, root: Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        check_precisions(
+            (name,), place="--ort-precisions", known=recipes(root), variants=(), root=root
+        )
+    assert repr(name) in caught.value.message
+    return caught.value.hint
+
+
+def test_an_unknown_name_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    assert "'fp16'" in unknown("fp61", tmp_path)
+    assert all(f"'{name}'" in unknown("int8", tmp_path) for name in ("int8-dynamic", "int8-static"))
+
+
+def test_a_precision_is_defined_in_the_file_that_is_read(tmp_path: Path) -> None:
+    assert "[tool.ortbench.precisions.mixed] in pyproject.toml" in unknown("mixed", tmp_path)
+    (tmp_path / "ortbench.toml").write_text('[precisions.small]\nbase = "int4"')
+    assert "[precisions.mixed] in ortbench.toml" in unknown("mixed", tmp_path)
+    below = tmp_path / "below"
+    below.mkdir()
+    assert f"[precisions.mixed] in {tmp_path / 'ortbench.toml'}" in unknown("mixed", below)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ('base = "int8-dynamic"\nsqnr_floor = "30 dB"', "'30 dB'", "sqnr_floor = 30"),
+        ('base = "int8-static"\npercentile = "99.9"', "'99.9'", "percentile = 99.9"),
+        ('base = "int4"\nblock_size = "48"', "'48'", "block_size = 32"),
+        ('base = "int4"\nblock_size = 0', "0", "block_size = 128"),
+        ('base = "fp16"\nblock_list = true', " true,", 'block_list = ["Resize"]'),
+        ('base = "int8-dynamic"\ncalibration_data = "a"', "'calibration_data'", '"int8-static"'),
+        ('nodes_to_exclude = ["a"]', "'base'", "fp16"),
+        ("block_size = 32", "'base'", 'base = "int4"'),
+    ],
+)
+def test_the_next_step_fits_what_was_written(
+    tmp_path: Path, text: str, said: str, hint: str
+) -> None:
+    with refused(UsageError, said, hint=hint):
+        recipes(configure(tmp_path, f"[tool.ortbench.precisions.x]\n{text}"))
+
+
+def test_a_list_of_bases_is_one_base_for_each_precision(tmp_path: Path) -> None:
+    text = '[tool.ortbench.precisions]\nx = ["int8-static", "int4"]'
+    with refused(UsageError, hint='x = { base = "int8-static" }'):
+        recipes(configure(tmp_path, text))
+
+
+def test_settings_of_the_model_as_it_is_are_removed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        recipes(configure(tmp_path, "[tool.ortbench.precisions.native]\nsqnr_floor = 30"))
+    assert "my-native" not in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -177,3 +177,15 @@ def test_what_is_no_folder_of_transformers_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as caught:
             with_transformers([MODEL], replace(REQUEST, sources={"": str(path)}), [CPU])
         assert caught.value.place == "--ort-source"
+
+
+def test_a_download_that_stopped_is_finished_and_no_other_folder_named(tmp_path: Path) -> None:
+    first, second = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
+    (tmp_path / "config.json").write_text('{"architectures": ["LlamaForCausalLM"]}')
+    index = {"weight_map": {"a": first, "b": second}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / first).touch()
+    with pytest.raises(UsageError) as caught:
+        with_transformers([MODEL], replace(REQUEST, sources={"": str(tmp_path)}), [CPU])
+    assert second in caught.value.message
+    assert "save_pretrained" not in caught.value.hint

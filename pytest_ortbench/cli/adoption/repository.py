@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.lfs_pointer import is_pointer
 from pytest_ortbench.core.model_spec import is_model_file
 
 GITHUB, GITLAB = "github", "gitlab"
@@ -19,8 +20,6 @@ GITHUB, GITLAB = "github", "gitlab"
 MOST_MODELS = 12
 #: Endings of model files, for git.
 _PATTERNS = (":(icase)*.onnx", ":(icase)*.ort")
-#: What Git LFS leaves in place of a file begins so.
-_POINTER = b"version https://git-lfs"
 #: Folders of ignored files that hold no model of the project.
 _NOT_OURS = {".tox", ".nox", ".venv", "venv", "env", "node_modules", "site-packages", "results"}
 
@@ -63,7 +62,7 @@ def look_at(folder: Path) -> Repository:
         models=tuple(models),
         left_out=tuple(left_out),
         notes=tuple(notes),
-        has_pointers=any(_is_pointer(root / name) for name in models),
+        has_pointers=any(is_pointer(root / name) for name in models),
         service=_service(root),
         branch=_branch(root),
         runners=tuple(_runners(root)),
@@ -186,11 +185,6 @@ def _problem(root: Path, name: str) -> str:
 def shown(name: str) -> str:
     """Return a path as text that any terminal can write."""
     return name.encode("utf-8", "backslashreplace").decode()
-
-
-def _is_pointer(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(_POINTER)) == _POINTER
 
 
 def _service(root: Path) -> str:
