@@ -259,9 +259,8 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
         raise ModelError(
             "this is an HTML page, not an ONNX model",
             place=str(path),
-            hint="Open it in a browser: it is the page about a file, a login or an error. Correct "
-            "the link or log in, and download again (at Hugging Face, write /resolve/ in the link "
-            "in place of /blob/)",
+            hint="Open it in a browser to see why. Correct the link or log in, and download again "
+            "(at Hugging Face, write /resolve/ in the link in place of /blob/)",
         )
     shown = " ".join(text.split())[:40]
     if _MODEL_AS_TEXT.match(text):
