@@ -12,7 +12,7 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.planning.audio_data import AudioReader, audio_input
 from pytest_ortbench.planning.image_data import ImageReader, PicturePlace, image_input, size_inputs
 from pytest_ortbench.planning.preparation import Settings
-from pytest_ortbench.planning.text_data import TextReader, token_inputs
+from pytest_ortbench.planning.text_data import TOKEN_NAMES, TextReader, token_inputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +102,7 @@ def _no_input(kind: str, model: Model) -> UsageError:
     wants = {
         "images": "of three or four axes with 1 or 3 channels",
         "audio": "of floats with one long axis",
-        "text": "of integers called input_ids",
+        "text": f"of integers called {' or '.join(TOKEN_NAMES)}",
     }[kind]
     return UsageError(
         f"to take {kind}, model {model.name!r} needs an input {wants}. Its inputs are {inputs}",

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import shlex
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest, why_unreadable
@@ -107,20 +107,23 @@ def _has_boxes(path: Path) -> bool:
     return isinstance(held, dict) and "annotations" in held
 
 
-def _without_label(line: str, where: str, separator: str, stems: Container[str]) -> UsageError:
+def _without_label(
+    line: str, where: str, separator: str, stems: Mapping[str, Sequence[str]]
+) -> UsageError:
     """Return why a line has no label: it has none, or nothing separates it from the name."""
-    name, _, label = line.strip().rpartition(" ")
-    if label and name.strip() in stems and line.strip() not in stems:
+    written = line.strip()
+    if separator not in line and " " in written and written not in stems:
+        example = next(iter(stems.values()), ["cat.jpg"])[0]
         return UsageError(
             f"{line!r} ({where}) has no comma",
             place=PLACE,
-            hint=f"Write a comma between file name and label, e.g. {name.strip()},{label}",
+            hint=f"Write a comma between file name and label, e.g. {example},3",
         )
     return UsageError(
         f"{line!r} ({where}) has no label",
         place=PLACE,
         hint="Write the label behind the name, e.g. "
-        f"{line.strip().rstrip(separator).strip()}{separator}3, or delete the line",
+        f"{written.rstrip(separator).strip()}{separator}3, or delete the line",
     )
 
 

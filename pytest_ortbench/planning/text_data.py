@@ -26,6 +26,8 @@ _FIELDS = {
     "token_type_ids": "type_ids",
     "segment_ids": "type_ids",
 }
+#: Names of an input that takes token ids.
+TOKEN_NAMES = tuple(name for name, field in _FIELDS.items() if field == "ids")
 _PADDING = ("[PAD]", "<pad>", "<|pad|>", "<|endoftext|>")
 
 

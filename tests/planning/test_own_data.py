@@ -292,6 +292,15 @@ class TestImages:
         with pytest.raises(UsageError, match="three or four axes"):
             prepared(model(tmp_path, [1, 7]), photos(tmp_path / "photos"))
 
+    def test_a_model_that_takes_no_text_is_told_each_name_that_would_do(
+        self, tmp_path: Path
+    ) -> None:
+        (tmp_path / "t.txt").write_text("a text\n")
+        with pytest.raises(UsageError) as caught:
+            prepared(model(tmp_path, [1, 7], name="words"), tmp_path / "t.txt")
+        for name in ("input_ids", "tokens", "'words'"):
+            assert name in caught.value.message
+
 
 class TestLabels:
     def labelled(self, tmp_path: Path, text: str, classes: str = "") -> list[object]:
@@ -401,7 +410,8 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("text", "classes", "step"),
         [
-            ("p0.png 1\np1.png 2\n", "", "p0.png,1"),
+            ("p0.png 1\np1.png 2\n", "", "comma"),
+            ("file label\np1.png 2\n", "", "comma"),
             ("p0.png,1\np1.png,\n", "", "p1.png,3"),
             ("p0.png;1\np1.png\n", "", "p1.png;3"),
             ("p0.png,1\n/data/elk.jpg,2\n", "", "delete the line"),
