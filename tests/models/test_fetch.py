@@ -22,8 +22,8 @@ from pytest_ortbench.models import builders, installer
 from pytest_ortbench.models import fetch as fetching
 from pytest_ortbench.models.builders import BUILDERS
 from pytest_ortbench.models.cache import cache_folder
-from pytest_ortbench.models.catalogue import CatalogueEntry
-from pytest_ortbench.models.fetch import fetch_model
+from pytest_ortbench.models.catalogue import CatalogueEntry, shipped_catalogue
+from pytest_ortbench.models.fetch import fetch_model, wrong_digest
 from pytest_ortbench.models.installer import InstallerError, NoInstallerError
 from tests.refused import refused
 
@@ -131,6 +131,14 @@ def test_other_digest_is_refused_and_nothing_kept(
     with refused(ModelError, DIGEST[:16]):
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     assert not list(tmp_path.rglob("*.onnx"))
+
+
+def test_the_owner_of_an_entry_decides_what_another_digest_means() -> None:
+    shipped = next(entry for entry in shipped_catalogue().values() if entry.package)
+    built = CatalogueEntry(name="mine", place="c", builder="linear", sha256=DIGEST)
+    for entry, hint in ((shipped, "mirror"), (ENTRY, "'member'"), (built, "'builder'")):
+        with refused(ModelError, "0" * 64, place=entry.name, hint=hint):
+            raise wrong_digest(entry, "0" * 64)
 
 
 def test_member_that_is_not_there(tmp_path: Path, registry: Callable[..., Registry]) -> None:

@@ -132,6 +132,25 @@ def test_the_next_step_is_that_of_the_fault(
         read_genai_config(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("content", "files", "hint"),
+    [
+        ("[]", (), "whole folder"),
+        ("[]", ("m.onnx",), "m.onnx"),
+        ('{"model": {"encoder": {}}}', ("m.onnx",), "one by one"),
+        ('{"model": {"encoder": {}}}', (), "builder"),
+    ],
+)
+def test_files_beside_it_decide_the_next_step(
+    content: str, files: tuple[str, ...], hint: str, tmp_path: Path
+) -> None:
+    (tmp_path / CONFIG).write_text(content)
+    for name in files:
+        (tmp_path / name).write_bytes(b"")
+    with refused(ModelError, place=str(tmp_path / CONFIG), hint=hint):
+        read_genai_config(tmp_path)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
 def test_another_encoding_is_called_so(encoding: str, tmp_path: Path) -> None:
     (tmp_path / CONFIG).write_bytes('{"model": {"é": {}}}'.encode(encoding))
