@@ -62,14 +62,22 @@ class Candidates:
         """Return the runtime with the plug-ins that the project has configured."""
         return replace(runtime, plugins=dict(self._configured.libraries))
 
-    def check(self, options: Mapping[str, Mapping[str, str]], *, place: str = PLACE) -> None:
+    def check(
+        self, options: Mapping[str, Mapping[str, str]], *, root: Path, place: str = PLACE
+    ) -> None:
         """Check provider options, those of providers that are not measured too.
+
+        Args:
+            options: By alias.
+            root: The project's folder.
+            place: Where they were written.
 
         Raises:
             UsageError: for an option that the provider doesn't document.
         """
         for alias, given in options.items():
-            check_options(alias, given, declared=self._declared.get(alias, ()), place=place)
+            declared = self._declared.get(alias, ())
+            check_options(alias, given, declared=declared, place=place, root=root)
 
     def stand_in(self, runtime: Runtime, specs: Sequence[str]) -> tuple[list[Provider], list[Skip]]:
         """Providers of a runtime that nobody can ask: the CPU stands in for ``all``.

@@ -265,7 +265,7 @@ def _cases_of(
                     or refuse_several_files(case)
                     or lack
                     or refuse_capture(provider, point.io, case.concurrency, case.sessions)
-                    or refuse_session(provider, point.session)
+                    or refuse_session(provider, point.session, target.providers)
                 )
                 refused = feed if isinstance(feed, Failure) else fixing_refusal(case)
                 yield Planned(

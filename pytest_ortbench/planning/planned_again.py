@@ -20,6 +20,7 @@ from pytest_ortbench.core.session_entries import SPINNING
 from pytest_ortbench.planning.matrix import Plan, Planned
 from pytest_ortbench.planning.request import CALLS, IO_MODES, SWITCH_POSITIONS, PlanRequest
 from pytest_ortbench.planning.session_options import GRAPH_LEVELS
+from pytest_ortbench.runtimes.project_file import entry_to_write
 
 #: The label of the interpreter that runs the command.
 _CURRENT = "current"
@@ -63,13 +64,14 @@ class PlannedAgain:
     notes: tuple[str, ...] = ()
 
 
-def runtime_of(stored: Case, given: TrustedOptions, configured: Collection[str]) -> str:
+def runtime_of(stored: Case, given: TrustedOptions, configured: Collection[str], root: Path) -> str:
     """Return the specification of the runtime that stands for the stored one.
 
     Args:
         stored: The stored case.
         given: What the command line gives.
         configured: Names of the runtimes that the project configures.
+        root: The project's folder.
 
     Raises:
         UsageError: if the project has none of that name and none was given.
@@ -88,19 +90,23 @@ def runtime_of(stored: Case, given: TrustedOptions, configured: Collection[str])
             several = "s" if len(runtime.environment) > 1 else ""
             named = _listed(tuple(runtime.environment))
             needed.append(f"the environment variable{several} {named}")
-            values = ", ".join(f'{json.dumps(name)} = "VALUE"' for name in runtime.environment)
+            values = ", ".join(
+                f"{json.dumps(name)} = {json.dumps(value)}"
+                for name, value in runtime.environment.items()
+            )
             keys.append(f"environment = {{ {values} }}")
         if needed:
-            entry = f"Write {' and '.join(keys)} under [tool.ortbench.runtimes.own] in "
-            entry += "pyproject.toml"
+            where = entry_to_write(root, "runtimes", "own")
+            entry = f"Write {' and '.join(keys)} under {where}"
             lack = _Lack(what=" and ".join(needed), entry=entry, option="--runtimes=own")
             raise _refused(stored, [lack])
         return _CURRENT
     if runtime.label in configured:
         return runtime.label
     what = f"the runtime {runtime.label!r}, which this project does not configure"
-    entry = f"To use it, configure it under [tool.ortbench.runtimes.{runtime.label}] in "
-    entry += "pyproject.toml. To use another one, add --runtimes, e.g. --runtimes=current"
+    where = entry_to_write(root, "runtimes", runtime.label)
+    entry = f"To use it, configure it under {where}. To use another one, add --runtimes, e.g. "
+    entry += "--runtimes=current"
     raise _refused(stored, [_Lack(what=what, entry=entry)])
 
 
@@ -159,7 +165,8 @@ def request_of(
             raise UsageError(
                 f"{link.alias!r} is not an execution provider{_CHANGED}",
                 place=stored.case_id,
-                hint=_MEASURE_AGAIN,
+                hint="Get the unchanged file. If there is none, measure the model again, and name "
+                "a case of the new run",
             )
     return PlanRequest(
         models=(given.model or _model_spec(stored, root, catalogue),),
@@ -186,8 +193,14 @@ def request_of(
     )
 
 
-def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain:
+def choose_case(stored: Case, plan: Plan, given: TrustedOptions, root: Path) -> PlannedAgain:
     """Return the case of a plan that is the stored one.
+
+    Args:
+        stored: The stored case.
+        plan: What its options give here.
+        given: What the command line gives.
+        root: The project's folder.
 
     Raises:
         UsageError: if none is, or the stored one needs what nobody gives here.
@@ -202,15 +215,21 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
     if not alike:
         names = ", ".join(entry.case.case_id for entry in plan.entries)
         reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
+        digests = {entry.case.model.digest for entry in plan.entries}
         raise UsageError(
-            "this case can't be repeated here. With the settings of this project, its options give "
-            + (names or f"no case{f' ({reasons})' if reasons else ''}"),
+            (
+                f"{_file_name(stored)} was changed after the run, and now gives {names} in place "
+                "of this case"
+                if digests and stored.model.digest not in digests and not given.model
+                else "this case can't be repeated here. With the settings of this project, its "
+                "options give " + (names or f"no case{f' ({reasons})' if reasons else ''}")
+            ),
             place=stored.case_id,
             hint="Name the model file in place of the case, e.g. "
-            f"{PurePosixPath(stored.model.path).name} --providers={stored.provider.label}",
+            f"{_file_name(stored)} --providers={stored.provider.label}",
         )
     planned = alike[0]
-    missing = list(_missing(stored, planned.case))
+    missing = list(_missing(stored, planned.case, root))
     if missing:
         raise _refused(stored, missing)
     here = planned.case.model.digest
@@ -224,6 +243,10 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
             "--model=FILE",
         )
     return PlannedAgain(planned=planned, notes=tuple(_differences(stored, planned.case)))
+
+
+def _file_name(stored: Case) -> str:
+    return PurePosixPath(stored.model.path).name
 
 
 def _model_spec(stored: Case, root: Path, catalogue: Collection[str]) -> str:
@@ -281,7 +304,7 @@ class _Lack:
     option: str = ""
 
 
-def _missing(stored: Case, planned: Case) -> Iterator[_Lack]:
+def _missing(stored: Case, planned: Case, root: Path) -> Iterator[_Lack]:
     """What the stored case had and this one lacks."""
     if stored.session.custom_ops and not planned.session.custom_ops:
         libraries = _listed(stored.session.custom_ops)
@@ -299,8 +322,7 @@ def _missing(stored: Case, planned: Case) -> Iterator[_Lack]:
         if before.library and not now.library:
             yield _Lack(
                 what=f"a library of the provider ({before.library!r})",
-                entry=f'Write library = "PATH" under [tool.ortbench.plugins.{now.alias}] in '
-                "pyproject.toml",
+                entry=f'Write library = "PATH" under {entry_to_write(root, "plugins", now.alias)}',
             )
     fed = [spec.path for spec in stored.inputs if spec.path]
     if fed and not any(spec.path for spec in planned.inputs):

@@ -70,7 +70,7 @@ class Planner:
     ) -> None:
         self._launcher = launcher
         self._root = root
-        start = project_start(root, named_from or root)
+        start = self._start = project_start(root, named_from or root)
         self._candidates = candidates or Candidates.remembering(
             launcher, cache_folder(), configured_plugins(start)
         )
@@ -108,7 +108,7 @@ class Planner:
             UsageError: if a specification or a provider option can't be understood.
         """
         request = with_endpoint(request)
-        self._candidates.check(request.provider_options)
+        self._candidates.check(request.provider_options, root=self._start)
         self._custom_ops = request.custom_ops
         self._exports = self._exports_with(request.exporter)
         if request.made:
@@ -125,7 +125,7 @@ class Planner:
             place="the requested precisions",
             known=self._recipes,
             variants=tuple(name for f in self._families.values() for name in f.variants),
-            root=self._root,
+            root=self._start,
         )
         providers = [provider for target in targets for provider in target.providers]
         with_folders = with_transformers(resolved.models, request, providers)
@@ -168,12 +168,15 @@ class Planner:
                 )
             is_onnx = path.suffix.lower() in (".onnx", ".ort")
             raise UsageError(
-                f"{spec!r} is an ONNX model already, so there is nothing to export"
+                f"{spec!r} is an ONNX model already, and this command makes ONNX models of others"
                 if is_onnx
                 else f"no ONNX model can be exported from {spec!r}",
                 place=place,
-                hint="Name what the model is made from: a function that returns it, e.g. "
-                "net.py:build, or a file of a framework, e.g. net.pt2",
+                hint="To change its opset, use onnx.version_converter. To export it again, name "
+                "its source, e.g. net.py:build"
+                if is_onnx
+                else "Write a function of Python that returns the model, and name it, e.g. "
+                f"{path.stem}.py:build",
             )
         if source.refusal:
             raise ModelError(source.refusal, place=spec)
@@ -198,7 +201,7 @@ class Planner:
         Raises:
             UsageError: for an option that the provider doesn't document.
         """
-        self._candidates.check(options, place=place)
+        self._candidates.check(options, root=self._start, place=place)
 
     def _resolve(self, specs: tuple[str, ...], originals: Mapping[str, Path]) -> Resolved:
         settings = sorted(self._exports.settings.items())

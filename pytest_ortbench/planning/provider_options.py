@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -16,8 +17,11 @@ from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.planning.devices import check_openvino
 from pytest_ortbench.planning.option_tables import ANY, SWITCH, TABLES, WHOLE, Rule
+from pytest_ortbench.planning.session_options import SESSION_OPTIONS
+from pytest_ortbench.runtimes.project_file import entry_to_write
 
 PLACE = "--ort-provider-option"
+_HERE = Path()
 
 _SWITCHES = ("0", "1", "true", "false", "True", "False")
 #: Off and on, for providers that take nothing else.
@@ -27,12 +31,11 @@ _PREFIX = re.compile(r"ep\.[A-Za-z0-9_]+\.")
 #: What the number of an option counts, by the end of its name, and an example.
 _UNITS = {
     "mem_limit": ("bytes", "2147483648"),
+    "subgraph_size": ("nodes", "5"),
     "size": ("bytes", "2147483648"),
     "_mb": ("megabytes", "512"),
     "_ms": ("milliseconds", "1000"),
 }
-#: How an option is declared in the configuration.
-_DECLARE = 'options = ["{key}"] under [tool.ortbench.plugins.{alias}] in pyproject.toml'
 
 
 def check_options(
@@ -41,6 +44,7 @@ def check_options(
     *,
     declared: Collection[str] = (),
     place: str = PLACE,
+    root: Path = _HERE,
 ) -> None:
     """Check options against what the provider documents.
 
@@ -50,6 +54,7 @@ def check_options(
         declared: Further keys, which the project declares for this provider: those of versions
             newer than this check, and of plug-ins that we have never heard of.
         place: Where the options were written.
+        root: The project's folder.
 
     Raises:
         UsageError: for an unknown key, or a value that does not fit.
@@ -67,23 +72,32 @@ def check_options(
                 f"pytest-ortbench does not know the options of {alias}, so {key!r} could be a "
                 "mistake",
                 place=place,
-                hint=f"If {alias} has this option, write {_DECLARE.format(alias=alias, key=key)}. "
-                f"If not, leave out {alias}.{key}={value}",
+                hint=f"If {alias} has this option, write {_declared(root, alias, key)}. If not, "
+                f"leave out {alias}.{key}={value}",
             )
         if name not in table:
-            declared_so = _DECLARE.format(alias=alias, key=key)
             # A table of plug-ins makes a provider of ONNX Runtime of its name, and no engine.
-            declare = "" if engine else f"If your version of {alias} has it, write {declared_so}"
+            declare = (
+                ""
+                if engine
+                else f"If your version of {alias} has it, write {_declared(root, alias, key)}"
+            )
+            leave_out = f"Leave out {alias}.{key}={value}"
+            if alias == "cpu" and key in SESSION_OPTIONS:
+                leave_out = f"Write --ort-session-option={key}={value} in place of it"
             raise UsageError(
                 f"{alias} has no option {key!r}"
                 if table
                 else f"{alias} takes no options, but {key} is given",
                 place=place,
-                hint=did_you_mean(name, table, declare)
-                if table
-                else f"Leave out {alias}.{key}={value}",
+                hint=did_you_mean(name, table, declare) if table else leave_out,
             )
         _check_value(alias, key, value, table[name], place)
+
+
+def _declared(root: Path, alias: str, key: str) -> str:
+    """How a further option of a provider is declared in the project's configuration."""
+    return f'options = ["{key}"] under {entry_to_write(root, "plugins", alias)}'
 
 
 def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
@@ -221,20 +235,24 @@ def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfi
         )
 
 
-def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None:
+def refuse_session(
+    provider: Provider, session: SessionConfig, asked: Sequence[Provider] = ()
+) -> Failure | None:
     """Say why a session can't be as asked on a provider, ``None`` where it can.
 
     DirectML changes some options by itself: ONNX Runtime runs it without memory patterns and
     sequentially, whatever was asked for.
+
+    Args:
+        provider: The provider.
+        session: What was asked for.
+        asked: All providers of the run.
     """
+    labels = [each.label for each in asked]
     if forbids(provider, session):
         return _refused(
             f"{NO_CPU}=1 forbids the CPU, but this case runs on {provider.label}",
-            (
-                f"Write {_without_cpu(provider)} in place of {provider.label}"
-                if provider.then
-                else "Leave cpu out of --ort-providers"
-            )
+            _step_without_cpu(provider, asked)
             + ". To keep cpu, and forbid other providers to fall back to it, write "
             f"--ort-fallback=strict in place of --ort-session-option={NO_CPU}=1",
         )
@@ -244,10 +262,21 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
             "arena_initial_chunk_bytes": session.arena_initial_chunk_bytes,
         }
         named = [f"{name}={value}" for name, value in values.items() if value]
+        own = [text for text in named if text.partition("=")[0] in TABLES.get(provider.alias, ())]
+        if own and "cpu" not in labels:
+            rest = [text for text in named if text not in own]
+            step = (
+                f"To set memory of {provider.alias}, write "
+                f"{' '.join(f'{PLACE}={provider.alias}.{text}' for text in own)} in place of "
+                f"{' and '.join(f'--ort-session-option={text}' for text in own)}"
+            )
+            left = f". Leave out --ort-session-option={rest[0]}" if rest else ""
         return _refused(
             f"{' and '.join(named)} {'set' if len(named) > 1 else 'sets'} memory of the provider "
             f"cpu, but this case runs on {provider.label}",
-            f"To measure {provider.label}, leave out "
+            step + left
+            if own and "cpu" not in labels
+            else f"To measure {provider.label}, leave out "
             f"{' and '.join(f'--ort-session-option={text}' for text in named)}. To measure cpu "
             f"with {'these settings' if len(named) > 1 else 'this setting'}, write "
             "--ort-providers=cpu",
@@ -268,6 +297,19 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
             "option, leave dml out of --ort-providers",
         )
     return None
+
+
+def _step_without_cpu(provider: Provider, asked: Sequence[Provider]) -> str:
+    """How a provider that has the CPU is left out of a run."""
+    if provider.then:
+        shorter = _without_cpu(provider)
+        if shorter in [each.label for each in asked]:
+            return f"Leave {provider.label} out of --ort-providers"
+        return f"Write {shorter} in place of {provider.label}"
+    others = [each.label for each in asked if each.label != provider.label]
+    if provider.named or not others:
+        return f"Leave {provider.label} out of --ort-providers"
+    return f"Name the other providers: --ort-providers={','.join(others)}"
 
 
 def _without_cpu(chain: Provider) -> str:

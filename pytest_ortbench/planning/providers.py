@@ -23,6 +23,7 @@ from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import ALIASES, engine_kind
 from pytest_ortbench.planning.axes import parse_settings, split_list
 from pytest_ortbench.planning.devices import device_options
+from pytest_ortbench.planning.option_tables import TABLES
 
 ALL = "all"
 
@@ -159,7 +160,8 @@ def _links_of(spec: str, place: str) -> list[str]:
                 f"{word!r} runs models in place of ONNX Runtime, but the chain {spec!r} can have "
                 "only execution providers of ONNX Runtime",
                 place=place,
-                hint=f"Name {word} alone: --ort-providers={word}",
+                hint=f"Name {word} alone: --ort-providers={link}. To measure each by itself, write "
+                f"--ort-providers={','.join(dict.fromkeys(links))}",
             )
     return links
 
@@ -355,7 +357,7 @@ def parse_provider_options(
     for key, value in parse_settings(texts, place=place, example=_OPTION_EXAMPLE).items():
         word, dot, option = key.partition(".")
         if not word or not option:
-            made = _OPTION_EXAMPLE if word and dot else f"cuda.{option or key}={value}"
+            made = _OPTION_EXAMPLE if word and dot else _with_owner(option or key, value)
             raise UsageError(
                 f"'{key}={value}' has no option between '.' and '='"
                 if word and dot
@@ -376,6 +378,12 @@ def parse_provider_options(
             )
         given[option] = value
     return options
+
+
+def _with_owner(key: str, value: str) -> str:
+    """An option behind the first provider that has it: ``cuda``, where many have."""
+    having = [alias for alias in ("cuda", *TABLES) if key in TABLES[alias]]
+    return f"{having[0]}.{key}={value}" if having else _OPTION_EXAMPLE
 
 
 def refuse_unused_options(

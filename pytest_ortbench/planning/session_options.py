@@ -27,12 +27,24 @@ _INTEGERS = tuple(_EXAMPLES)
 _FLAGS = ("enable_mem_pattern", "enable_mem_reuse", "enable_cpu_mem_arena")
 #: ONNX Runtime keeps it in 32 bits.
 _LARGEST_CHUNK = 2**31 - 1
+#: Options of ONNX Runtime that a run decides by itself.
+_OWN_OF_RUNS = (
+    "enable_profiling",
+    "log_severity_level",
+    "log_verbosity_level",
+    "logid",
+    "optimized_model_filepath",
+    "profile_file_prefix",
+    "use_per_session_threads",
+)
 GRAPH_LEVELS = ("disable", "basic", "extended", "layout", "all")
 _CHOICES = {
     "graph_optimization_level": GRAPH_LEVELS,
     "execution_mode": ("sequential", "parallel"),
     "arena_extend_strategy": ("kNextPowerOfTwo", "kSameAsRequested"),
 }
+#: All that can be set but for config entries.
+SESSION_OPTIONS = (*_INTEGERS, *_FLAGS, *_CHOICES)
 
 
 def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> SessionConfig:
@@ -56,13 +68,14 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
         elif key in _CHOICES:
             fields[key] = _choice(key, value, _CHOICES[key])
         else:
-            known = (*_INTEGERS, *_FLAGS, *_CHOICES)
             raise UsageError(
                 f"{key!r} is not a session option that can be set",
                 place=_PLACE,
-                hint=did_you_mean(
+                hint="Leave it out"
+                if key in _OWN_OF_RUNS
+                else did_you_mean(
                     key,
-                    known,
+                    SESSION_OPTIONS,
                     "If you mean a config entry of ONNX Runtime, write its full name, e.g. "
                     "session.intra_op.allow_spinning=0",
                 ),
@@ -85,18 +98,14 @@ def _check_arena(config: SessionConfig) -> None:
             )
         return
     if config.enable_cpu_mem_arena is False or uses == "0":
-        without, effect = (
-            (f"{ENVIRONMENT_ALLOCATORS}=0", "keeps the session from using this arena")
-            if uses == "0"
-            else ("enable_cpu_mem_arena=0", "switches the memory arena off")
-        )
+        without = f"{ENVIRONMENT_ALLOCATORS}=0" if uses == "0" else "enable_cpu_mem_arena=0"
         settings = _arena_settings(config)
-        named = " and ".join(settings)
         raise UsageError(
-            f"{named} {'has' if len(settings) == 1 else 'have'} no effect with {without}, which "
-            f"{effect}",
+            f"{without} switches off the memory arena that {' and '.join(settings)} "
+            f"{'sets' if len(settings) == 1 else 'set'}",
             place=_PLACE,
-            hint=f"To keep {named}, leave out {without}. To keep {without}, leave out {named}",
+            hint=f"Leave out either {without} or "
+            + ("the other option" if len(settings) == 1 else "the other two"),
         )
     chunk = config.arena_initial_chunk_bytes
     if chunk is not None and chunk > _LARGEST_CHUNK:

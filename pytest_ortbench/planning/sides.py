@@ -11,6 +11,8 @@ from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.provider_kinds import KINDS as PROVIDERS
 from pytest_ortbench.planning.matrix import Planned
 
+#: How the newest stored run is named.
+LATEST = "latest"
 #: Kinds of sides, and an example of each.
 KINDS: dict[str, str] = {
     "model": "model:old.onnx",
@@ -88,7 +90,7 @@ def parse_side(text: str, *, place: str) -> SideSpec:
         raise UsageError(
             f"{text!r} does not name a baseline",
             place=place,
-            hint=f"Did you mean {f'{near}:{value}' if value else KINDS[near]!r}?"
+            hint=(f"Did you mean {f'{near}:{value}'!r}?" if value else f"Write e.g. {KINDS[near]}")
             if near
             else _forms(text.strip()),
         )
@@ -117,9 +119,11 @@ def _forms(text: str) -> str:
     kind = "provider" if text in PROVIDERS else kind
     if kind:
         return f"Write {kind}:{text}"
+    if text == LATEST or text.endswith(".json"):
+        return f"To compare with a stored run, write --ort-baseline={text}"
     return (
         f"Write a baseline in one of these forms: {', '.join(KINDS.values())}. To compare with a "
-        "stored run, use --ort-baseline"
+        f"stored run, write e.g. --ort-baseline={LATEST}"
     )
 
 

@@ -398,7 +398,7 @@ def _take_stored(axes: ModelAxes, sizes: Sizes, stored: Mapping[str, StoredInput
                 known = sizes.known.get(declared)
                 if known is not None and known.size != size:
                     if known.origin != "file":
-                        raise _conflict(info, item, shape, sizes.known[declared])
+                        raise _conflict(axes, info, item, shape, sizes.known[declared])
                     several = f"in {_shown(item.path)}, where it has several sizes"
                     sizes.known[declared] = replace(known, how=several)
                 sizes.put(declared, size, "file", f"in {_shown(item.path)}")
@@ -436,12 +436,18 @@ def _array_to_store(info: TensorInfo, item: StoredInput) -> str:
 
 
 def _conflict(
-    info: TensorInfo, item: StoredInput, shape: tuple[int | str, ...], known: SymbolSize
+    axes: ModelAxes,
+    info: TensorInfo,
+    item: StoredInput,
+    shape: tuple[int | str, ...],
+    known: SymbolSize,
 ) -> OrtbenchError:
     symbol = known.symbol
     whose = "the requested batch size"
-    if known.origin == "dims":  # nobody may have typed it
-        whose = f"{known.how}, or the workload that the case is named after"
+    if known.origin == "dims":
+        whose = known.how
+        if axes.model.workloads or any(axes.cache):  # nobody may have typed it
+            whose += ", or the workload that the case is named after"
     text = (
         f"{str(item.path)!r} contains an array of shape {list(item.shape or ())} for input "
         f"{info.name!r} (declared as {_declared_shape(info)}), but {symbol} is to be {known.size} "
@@ -451,7 +457,11 @@ def _conflict(
     option = (
         f"--ort-batch-sizes={size}" if known.origin == "batch" else f"--ort-dims={symbol}:{size}"
     )
-    return refusal(text, hint=f"Request the size in the file: {option}")
+    return refusal(
+        text,
+        hint=f"To measure the file, write {option}. To measure {symbol} = {known.size}, leave out "
+        "--ort-inputs",
+    )
 
 
 def _declared_shape(info: TensorInfo) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import UsageError, WorkerError
@@ -107,8 +108,8 @@ def test_plug_ins_of_the_project_reach_the_runtime() -> None:
     assert found.equip(HERE) == replace(HERE, plugins={"MineEP": "/mine.so"})
     [provider], _ = found.providers(HERE, ("mine",))
     assert (provider.alias, provider.name, provider.library) == ("mine", "MineEP", "/mine.so")
-    found.check({"mine": {"speed": "11"}, "qnn": {"new": "1", "vtcm_mb": "8"}})
+    found.check({"mine": {"speed": "11"}, "qnn": {"new": "1", "vtcm_mb": "8"}}, root=Path())
     with refused(UsageError, "qnn", "'newer'"):
-        found.check({"qnn": {"newer": "1"}})
+        found.check({"qnn": {"newer": "1"}}, root=Path())
     with refused(UsageError, " mine, "):
-        found.check({"mine": {"colour": "red"}})
+        found.check({"mine": {"colour": "red"}}, root=Path())

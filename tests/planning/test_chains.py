@@ -217,13 +217,24 @@ def test_options_of_a_stored_chain_have_to_be_given_again(given: dict[str, dict[
     again = case_on(with_options_of_links(parse_provider("tensorrt~cuda"), given))
     plan = Plan(entries=(Planned(case=again),))
     if given:
-        assert choose_case(stored, plan, TrustedOptions()).planned.case == again
+        assert choose_case(stored, plan, TrustedOptions(), Path()).planned.case == again
     else:
         with refused(UsageError, hint="cuda.use_tf32=0"):
-            choose_case(stored, plan, TrustedOptions())
+            choose_case(stored, plan, TrustedOptions(), Path())
 
 
 def test_a_plan_without_chains_goes_on_where_earlier_versions_stopped() -> None:
     # Its fingerprint before there were chains.
     before = "8113f50f09db4ec205d1ae33702adc2e"
     assert plan_fingerprint([case_on(parse_provider("cuda:1"))]) == before
+
+
+def test_a_model_that_gives_another_case_today_is_told_from_other_settings() -> None:
+    stored = make_case(batch=1)
+    same = make_case(batch=4)
+    exported = replace(same, model=replace(same.model, digest="0" * 64))
+    file = Path(stored.model.path).name
+    for again, changed in ((exported, True), (same, False)):
+        with refused(UsageError, again.case_id, place=stored.case_id, hint=file) as caught:
+            choose_case(stored, Plan(entries=(Planned(case=again),)), TrustedOptions(), Path())
+        assert caught.value.message.startswith(file) is changed

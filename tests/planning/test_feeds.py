@@ -586,8 +586,11 @@ def test_another_batch_or_size_than_asked_is_refused(pair: Model, tmp_path: Path
     np.savez(path, **arrays(3))
     with pytest.raises(RefusedCombination, match="--ort-batch-sizes=3"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=path)
-    with pytest.raises(RefusedCombination, match="--ort-dims=S:5"):
+    with pytest.raises(RefusedCombination, match="--ort-dims=S:5") as caught:
         resolve_inputs(pair, batch=3, dims={"S": 6}, inputs_path=path)
+    assert "S = 6" in caught.value.hint
+    # The model has one workload.
+    assert "workload" not in caught.value.message
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip at all", b"PK\x03\x04 broken"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from pytest_ortbench.core.case import Provider, SessionConfig
@@ -69,6 +72,7 @@ def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
         ),
         ("openvino", {"device_type": "CPU_FP32"}, "Write openvino.device_type=CPU in place"),
         ("openvino", {"device_type": "CPU,GPU"}, "openvino.device_type=HETERO:CPU,GPU"),
+        ("tensorrt", {"trt_min_subgraph_size": "auto"}, "whole number of nodes. Write e.g. "),
         ("openvino", {"precision": "FP64"}, "'FP64' is not a value of openvino.precision"),
         (
             "acme",
@@ -156,6 +160,54 @@ def test_a_chain_that_is_forbidden_is_written_without_the_cpu() -> None:
     failure = refuse_session(parse_provider("openvino~cpu"), SessionConfig(entries={NO_CPU: "1"}))
     assert failure is not None
     assert failure.hint.split()[:2] == ["Write", "openvino"]
+
+
+@pytest.mark.parametrize(
+    ("specs", "named", "step"),
+    [
+        (["cpu", "cuda"], True, "Leave cpu out of --ort-providers."),
+        (["cpu", "openvino"], False, "Name the other providers: --ort-providers=openvino."),
+        (["cpu"], False, "Leave cpu out of --ort-providers."),
+        (["tensorrt~cuda~cpu"], True, "Write tensorrt~cuda in place of tensorrt~cuda~cpu."),
+        (["tensorrt~cuda~cpu", "tensorrt~cuda"], True, "Leave tensorrt~cuda~cpu out of "),
+    ],
+)
+def test_what_forbids_the_cpu_has_a_step_that_fits_what_was_asked(
+    specs: list[str], named: bool, step: str
+) -> None:
+    asked = [replace(parse_provider(spec), named=named) for spec in specs]
+    failure = refuse_session(asked[0], SessionConfig(entries={NO_CPU: "1"}), asked)
+    assert failure is not None
+    assert failure.hint.startswith(step)
+
+
+def test_memory_of_a_provider_is_set_with_its_own_option() -> None:
+    session = SessionConfig(
+        arena_extend_strategy="kSameAsRequested", arena_initial_chunk_bytes=4096
+    )
+    gpu = cuda()
+    own = refuse_session(gpu, session, [gpu])
+    assert own is not None
+    assert "--ort-provider-option=cuda.arena_extend_strategy=kSameAsRequested" in own.hint
+    assert "cuda.arena_initial_chunk_bytes" not in own.hint
+    for provider, asked in ((gpu, [gpu, parse_provider("cpu")]), (parse_provider("dml"), [])):
+        other = refuse_session(provider, session, asked)
+        assert other is not None
+        assert "--ort-provider-option" not in other.hint
+
+
+def test_further_options_are_declared_in_the_file_that_is_read(tmp_path: Path) -> None:
+    (tmp_path / "ortbench.toml").write_text('[plugins.acme]\nlibrary = "libacme.so"')
+    for alias, option in (("acme", "speed"), ("openvino", "num_stream")):
+        with refused(UsageError, hint=f"[plugins.{alias}] in ortbench.toml"):
+            check_options(alias, {option: "2"}, root=tmp_path)
+
+
+def test_memory_of_the_cpu_is_an_option_of_the_session() -> None:
+    with refused(UsageError, hint="--ort-session-option=arena_extend_strategy=kSameAsRequested"):
+        check_options("cpu", {"arena_extend_strategy": "kSameAsRequested"})
+    with refused(UsageError, hint="Leave out cpu.speed=2"):
+        check_options("cpu", {"speed": "2"})
 
 
 def test_a_recorded_graph_needs_inputs_that_stay() -> None:

@@ -294,6 +294,8 @@ def test_provider_options_by_alias() -> None:
             "'device_id=1' does not say which provider has the option. Write "
             "PROVIDER.OPTION=VALUE, e.g. cuda.device_id=1",
         ),
+        ("num_streams=2", "e.g. openvino.num_streams=2"),
+        ("no_such=2", "e.g. cuda.use_tf32=1"),
         (".device_id=1", "'.device_id=1' does not say which provider"),
         ("cuda.=1", "'cuda.=1' has no option"),
         ("cdua.device_id=1", "'cdua' is not a known execution provider. Did you mean 'cuda'?"),

@@ -145,7 +145,7 @@ def command(
     stored = _stored(what, run, results)
     runtime = given.runtime or "current"
     if stored is not None:
-        runtime = runtime_of(stored, given, configured_runtimes(Path.cwd()))
+        runtime = runtime_of(stored, given, configured_runtimes(Path.cwd()), Path.cwd())
     with Session(Path.cwd(), runtimes=(runtime,), notify=warn) as session:
         if stored is not None:
             planned = _planned_again(stored, given, session)
@@ -224,7 +224,7 @@ def _planned_again(stored: Case, given: TrustedOptions, session: Session) -> lis
     """
     root = session.root
     request = request_of(stored, given, root, {*families(root), *project_catalogue(root)})
-    again = choose_case(stored, session.plan(request), given)
+    again = choose_case(stored, session.plan(request), given, root)
     for note in again.notes:
         warn(f"note: {note}")
     return [again.planned]

@@ -68,8 +68,9 @@ def _runtime(**changed: Any) -> dict[str, Any]:
             "--runtimes=current",
         ),
         (_runtime(environment={"PYTHONPATH": "/x"}), "variable 'PYTHONPATH'", "--runtimes=own"),
+        (_runtime(environment={"A": 'b"c'}), "variable 'A'", '"A" = "b\\"c"'),
     ],
-    ids=["command", "command of a runtime", "requirements", "environment"],
+    ids=["command", "command of a runtime", "requirements", "environment", "value"],
 )
 def test_a_runtime_of_the_document_is_not_started(
     case: Case,
@@ -133,6 +134,23 @@ def test_libraries_and_options_of_the_document_are_not_loaded(
         "--inputs=PATH",
     ):
         assert option in error
+
+
+def test_what_the_document_lacks_is_written_into_the_file_that_is_read(
+    case: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("ortbench.toml").write_text(
+        '[runtimes.old]\nrequirements = ["onnxruntime==1.20.1"]\n'
+        '[plugins.acme]\nlibrary = "libacme.so"\n'
+    )
+    provider = replace(case.provider, library="/x/ep.so")
+    for change, table in (
+        (_runtime(environment={"A": "1"}), "runtimes.own"),
+        (_runtime(label="edge"), "runtimes.edge"),
+        ({"provider": provider}, "plugins.cpu"),
+    ):
+        assert _profile(replace(case, **change)) == 2
+        assert f"[{table}] in ortbench.toml" in capsys.readouterr().err
 
 
 def test_what_a_profile_does_not_need_is_left_alone(case: Case, profiled: list[Case]) -> None:
