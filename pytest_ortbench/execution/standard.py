@@ -8,6 +8,7 @@ provider then turns out to have run nothing, the other workers are not started.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -303,6 +304,11 @@ def _step_to_run(case: Case) -> str:
     return f"If {label} runs here, try another precision, e.g. --ort-precisions={other}"
 
 
+def _learnt_alone(case: Case, ops: Mapping[str, int]) -> bool:
+    """Whether all of some operators are of classical machine learning, which the CPU alone has."""
+    return bool(ops) and all(f"ai.onnx.ml::{name}" in case.model.op_types for name in ops)
+
+
 def _fallback(case: Case, placement: Placement | None) -> Failure | None:
     if placement is None or not is_fallback(placement):
         return None
@@ -315,8 +321,10 @@ def _fallback(case: Case, placement: Placement | None) -> Failure | None:
         f"{asked} computed no node of the model"
         + (f", since all ran on {ran}" if ran else "")
         + (f". It did not take these operators: {elsewhere}" if elsewhere else ""),
-        f"Run 'ortbench providers'. If it says that {label} does not run here, do what it says. "
-        f"{_step_to_run(case)}",
+        f"{label} has no operators of ai.onnx.ml. Measure the model with --ort-providers=cpu"
+        if _learnt_alone(case, placement.ops_elsewhere)
+        else f"Run 'ortbench providers'. If it says that {label} does not run here, do what it "
+        f"says. {_step_to_run(case)}",
         kind="fallback",
         phase="profile",
     )

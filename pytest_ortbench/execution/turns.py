@@ -12,7 +12,7 @@ from pytest_ortbench.analysis.samples import median_latency
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.outcome import BudgetShare, CaseResult, Failure
+from pytest_ortbench.core.outcome import PHASES, BudgetShare, CaseResult, Failure
 from pytest_ortbench.core.units import clock_words
 from pytest_ortbench.execution.budget import Budget, Turn
 from pytest_ortbench.execution.pace import BudgetPace
@@ -119,14 +119,21 @@ def _told_of_budget(result: CaseResult, total_s: float, *, is_late: bool) -> Cas
     if failure is None or failure.kind != "timeout" or share is None:
         return result
     spent = f"the budget of {clock_words(total_s)}"
+    more = f"Raise it, e.g. --ort-budget={math.ceil(2 * total_s)}s"
     told = (
         replace(
             failure,
             message=f"{spent} was used up before the case could be measured",
-            hint=_HINT,
+            hint=more,
             tells_phase=True,
         )
         if is_late
-        else replace(failure, message=f"{spent} is used up: {failure.message}", hint=_HINT)
+        else replace(
+            failure,
+            message=f"{spent} was used up while the process was {PHASES[failure.phase]}"
+            if failure.tells_phase
+            else f"{spent} is used up: {failure.message}",
+            hint=more,
+        )
     )
     return replace(result, failure=told, budget=replace(share, ended=True))

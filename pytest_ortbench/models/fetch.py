@@ -70,7 +70,7 @@ def fetch_model(entry: CatalogueEntry, *, cache: Path, notify: Notify) -> Path:
         if info is not None and info.external and not (folder / info.file_name).exists():
             size = format_amount(_WEIGHT_BYTES * info.parameters, "bytes")
             notify(f"building {info.name}: weights beside it in {folder} ({size})")
-        return build(entry.builder, folder)
+        return build(entry.builder, folder, f"{entry.place} [{entry.name}]")
     if entry.file:
         path = Path(entry.place).parent / entry.file
         _check_digest(entry, path)

@@ -91,7 +91,7 @@ def test_what_a_lost_worker_was_at_is_measured_by_another_one(
     ("arguments", "place"),
     [
         (("--scheduler=10.0.0.1:8786", "--", "x"), "--scheduler"),
-        (("--scheduler=http://10.0.0.1:8786", "--", "x"), "--scheduler"),
+        (("--scheduler=http://10.0.0.1:8787/status", "--", "x"), "--scheduler"),
         (("--scheduler=tls://10.0.0.1:8786", "--", "x"), "--scheduler"),
         (("--scheduler=tcp://10.0.0.1:8786", "--tls-ca=c", "--", "x"), "fleet shard"),
         (

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
+import msgspec
+import pytest
+
 from pytest_ortbench.analysis.relative_latency import RelativeLatency, relative_latency
 from pytest_ortbench.cli.terminal import ExitCode
 from pytest_ortbench.core.errors import WorkerError
@@ -252,6 +255,17 @@ def test_the_stored_self_test_accumulates_runs_and_judges_each_by_the_others(
     counted = tool("gate", "--self-test", "--stored", "--minutes=0", "--resume", f"--file={path}")
     assert counted.out == ended.out
     assert len(measured) == 2
+
+
+@pytest.mark.parametrize("asks_stored", [False, True])
+def test_a_file_of_the_other_kind_of_self_test_is_not_mended_by_lines(tool, tmp_path, asks_stored):
+    path = tmp_path / "trials.jsonl"
+    row = trial("equal", "same") if asks_stored else stored_trial(6.0)
+    path.write_bytes(msgspec.json.encode(row) + b"\n")
+    kind = ("--stored",) if asks_stored else ()
+    ended = tool("gate", "--self-test", *kind, "--minutes=0", "--resume", f"--file={path}")
+    assert ended.code == 2
+    assert "--file=trials-2.jsonl" in ended.err
 
 
 def test_stored_alone_and_a_stored_self_test_of_nothing_are_told(tool, tmp_path):

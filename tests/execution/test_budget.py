@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Case, Sampling
-from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.execution import pace, standard
+from pytest_ortbench.core.outcome import PHASES, BudgetShare, CaseResult, Failure
+from pytest_ortbench.execution import pace, standard, turns
 from pytest_ortbench.execution.budget import (
     CONTENDER,
     GATE,
@@ -310,6 +310,17 @@ def test_a_start_that_takes_the_budget_is_blamed(simulated: Callable[..., Simula
     assert result.failure is not None
     assert result.failure.doing
     assert TOO_LATE in result.failure.message
+
+
+def test_a_budget_that_ends_an_inference_is_raised(simulated: Callable[..., Simulated]):
+    late = Failure(kind="timeout", phase="first", message="x", tells_phase=True)
+    result = CaseResult(
+        case=cases_of(1)[0], status="timeout", failure=late, budget=BudgetShare(given_s=20.0)
+    )
+    told = turns._told_of_budget(result, 20.0, is_late=False).failure
+    assert told is not None
+    assert told.hint.endswith("--ort-budget=40s")
+    assert PHASES["first"] in told.message
 
 
 # -- what a result says ----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_ortbench.core import ownership
-from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.errors import ModelError, UsageError
 from pytest_ortbench.models import builders, installer
 from pytest_ortbench.models import fetch as fetching
 from pytest_ortbench.models.builders import BUILDERS
@@ -82,7 +82,8 @@ def test_gigabytes_are_announced_before_they_are_built(
 ) -> None:
     said = list[str]()
 
-    def built(name: str, folder: Path) -> Path:
+    def built(name: str, folder: Path, place: str) -> Path:
+        assert place == f"builtin [{name}]"
         assert len(said) == (name == "llm_1b")
         folder.mkdir(exist_ok=True)
         path = folder / BUILDERS[name].file_name
@@ -332,6 +333,13 @@ def test_what_keeps_the_hub_from_giving_a_file_decides_the_next_step(
     with refused(ModelError, hint=hint) as caught:
         fetch_model(hub_entry(), cache=tmp_path, notify=lambda _: None)
     assert "hf download" not in caught.value.hint
+
+
+def test_an_unknown_builder_is_named_by_its_entry(tmp_path: Path) -> None:
+    entry = CatalogueEntry(name="small", place="c.toml", builder="resnet-50")
+    with pytest.raises(UsageError) as caught:
+        fetch_model(entry, cache=tmp_path, notify=lambda _: None)
+    assert caught.value.place == "c.toml [small]"
 
 
 def test_builder_goes_into_the_cache(tmp_path: Path) -> None:

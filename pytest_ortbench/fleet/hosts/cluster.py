@@ -361,8 +361,11 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         raise UsageError(
             f"{address!r} is not the address of a Dask scheduler",
             place="--scheduler",
-            hint=f"Write e.g. --scheduler=tcp://{_own_address(address)}. If the scheduler "
-            "uses TLS, write tls in place of tcp",
+            hint="Write the address that the cluster's dashboard names, e.g. "
+            f"--scheduler=tcp://{urlsplit(address).hostname}:8786"
+            if scheme in ("http", "https")
+            else f"Write e.g. --scheduler={'tls' if certificates else 'tcp'}://"
+            f"{_own_address(address)}",
         )
     if scheme == "tls" and certificates is None:
         raise UsageError(

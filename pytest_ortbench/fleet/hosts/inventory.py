@@ -36,7 +36,7 @@ _EXAMPLES = {
 _FOLDER = re.compile(r"(~/|/)[A-Za-z0-9._/-]*[A-Za-z0-9_-]\Z")
 _PYTHON = re.compile(r"[A-Za-z0-9._/~-]+\Z")
 #: How a file ends that is written in YAML; most others are in the form of an ini file.
-_YAML = (".yml", ".yaml")
+_YAML = (".yml", ".yaml", ".json")
 _EXTRA = re.compile(r"[A-Za-z0-9][A-Za-z0-9,-]*\Z|\Z")
 
 
@@ -91,14 +91,7 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
     try:
         hosts = hosts_of(json.loads(done.stdout), str(path))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = _reason_of_ansible(done.stderr, "yaml" if path.suffix in _YAML else "ini")
-        raise UsageError(
-            "Ansible can't read the file as an inventory"
-            + (f". {says('Ansible', reason)}" if reason else ""),
-            place=str(path),
-            hint="Correct the file. To see all that Ansible says of it, run: "
-            + shlex.join(("ansible-inventory", "-i", str(path), "--list")),
-        ) from error
+        raise _unread(path, done.stderr) from error
     if not hosts:
         raise UsageError(
             "the inventory contains no host"
@@ -111,6 +104,33 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
             "out",
         )
     return hosts
+
+
+def _unread(path: Path, printed: str) -> UsageError:
+    """What to say of a path that Ansible can't read as an inventory."""
+    if path.is_dir():
+        return UsageError(
+            "Ansible found no inventory in this folder",
+            place=str(path),
+            hint="Write one, e.g. "
+            f"{path / 'hosts.ini'} with the name of one machine in each line, or name another "
+            "file or folder",
+        )
+    reason = _reason_of_ansible(printed, _form_of(path))
+    return UsageError(
+        "Ansible can't read the file as an inventory"
+        + (f". {says('Ansible', reason)}" if reason else ""),
+        place=str(path),
+        hint="Correct the file. To see all that Ansible says of it, run: "
+        + shlex.join(("ansible-inventory", "-i", str(path), "--list")),
+    )
+
+
+def _form_of(path: Path) -> str:
+    """The form that Ansible takes a file for, as it calls its plugin for it."""
+    if path.suffix in _YAML:
+        return "yaml"
+    return "script" if os.access(path, os.X_OK) else "ini"
 
 
 def _reason_of_ansible(printed: str, form: str) -> str:
@@ -139,7 +159,7 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
                 f"a group of the inventory is called {host.name!r}, too, but hosts and groups must "
                 "have different names",
                 place=f"{place}, host {host.name}",
-                hint="Give the host another name, and write its address as ansible_host",
+                hint="Give the group another name",
             )
         other = first.setdefault(host.called, host)
         if other is not host:
@@ -148,7 +168,9 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
                 f"{PREFIX}machine is {named.called!r}, but the results of the host "
                 f"{plain.name!r} have this name, too",
                 place=f"{place}, host {named.name}",
-                hint=f"Write another {PREFIX}machine for the host {named.name!r}",
+                hint=f"Write another {PREFIX}machine for the host {named.name!r}"
+                if not plain.machine
+                else f"Set {PREFIX}machine for each host, not for a group, or leave it out",
             )
     return hosts
 
@@ -162,6 +184,17 @@ def _names(content: Mapping[str, Any]) -> list[str]:
         names.update(dict.fromkeys(group.get("hosts", ())))
         waiting += group.get("children", ())
     return list(names)
+
+
+def _with_address(name: str) -> str:
+    """How a host gets a name that a folder can have, too."""
+    user, at, address = name.partition("@")
+    if at:
+        return (
+            f"Give the host another name, with {address!r} as ansible_host and {user!r} as "
+            "ansible_user"
+        )
+    return "Give the host another name, and write its address as ansible_host"
 
 
 def _fault_of_name(name: str) -> str:
@@ -182,7 +215,7 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
         raise UsageError(
             f"the name of the host is {name!r}, which {_fault_of_name(name)}",
             place=place,
-            hint="Give the host another name, and write its address as ansible_host",
+            hint=_with_address(name),
         )
     own = {key.removeprefix(PREFIX): value for key, value in variables.items() if key[:9] == PREFIX}
     for key in own:
@@ -190,7 +223,11 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
             raise UsageError(
                 f"{PREFIX + key!r} is not a known variable",
                 place=place,
-                hint=did_you_mean(PREFIX + key, (PREFIX + known for known in _VARIABLES)),
+                hint=did_you_mean(
+                    PREFIX + key,
+                    (PREFIX + known for known in _VARIABLES),
+                    f"If the variable is your own, its name may not begin with {PREFIX}",
+                ),
             )
     packages = own.pop("packages", [])
     if isinstance(packages, str):
@@ -245,7 +282,17 @@ def _check(host: Host, place: str) -> None:
                 Requirement(text)
         except InvalidRequirement as error:
             raise UsageError(
-                f"{PREFIX}{key} has {text!r}, which pip does not take as a package",
+                f"{PREFIX}{key} has {text!r}, "
+                + (
+                    "an option of pip, but only packages can be given"
+                    if text[:1] == "-"
+                    else "which pip does not take as a package"
+                ),
                 place=place,
-                hint=_written_as(key),
+                hint="Leave it out. For a prerelease, write its version, e.g. "
+                "onnxruntime==1.21.0rc1"
+                if text == "--pre"
+                else "Leave it out"
+                if text[:1] == "-"
+                else _written_as(key),
             ) from error

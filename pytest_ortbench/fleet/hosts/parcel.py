@@ -206,9 +206,9 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
                 f"the current folder {str(root)!r}, and only files of that folder are sent to the "
                 "machines",
                 place="--send" if path in asked else "fleet",
-                hint="Put a copy in place of the link, or run the command in a folder above both"
+                hint="Put a copy in place of the link"
                 if is_link
-                else "Copy it into this folder, or run the command in a folder above both",
+                else "Copy it into this folder, and name the copy",
             )
         paths.update(_below(path) if path.is_dir() else [path, *_weights(path)])
     values = [root / value for argument in arguments for value in _values(argument)]
@@ -266,10 +266,21 @@ def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict
             raise UsageError(
                 f"{str(wheelhouse)!r} contains no wheel",
                 place="--wheelhouse",
-                hint=f"Run: pip download -d {shlex.quote(str(wheelhouse))} 'pytest-ortbench[cpu]'",
+                hint=_how_to_house(wheelhouse),
             )
         paths += [path for path in housed if not _OWN_WHEEL.match(path.name)]
     return {path.name: sent_file(path, "") for path in paths}
+
+
+def _how_to_house(wheelhouse: Path) -> str:
+    """How wheels come into a folder that holds none: those in its folders are not seen."""
+    if next(wheelhouse.rglob("*.whl"), None) is not None:
+        return "The folders in it are not searched. Move the wheels up, into this folder"
+    return (
+        "On a machine like those of the fleet, run: pip download -d "
+        f"{shlex.quote(str(wheelhouse))} 'pytest-ortbench[cpu]'. For NVIDIA GPUs, write gpu in "
+        "place of cpu"
+    )
 
 
 def own_wheel(folder: Path) -> Path:

@@ -30,6 +30,7 @@ def write_record(run: FleetRun | ShardedRun, folder: Path) -> None:
         UsageError: if it can't be written.
     """
     path = folder / RECORDS[type(run)]
+    has_begun = path.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(path, msgspec.json.format(msgspec.json.encode(run), indent=1))
@@ -37,7 +38,9 @@ def write_record(run: FleetRun | ShardedRun, folder: Path) -> None:
         raise UsageError(
             f"the record of the run {why_unwritable(error, path)}",
             place=str(path),
-            hint="Name a folder for the results that you may write to, on a disk with free space, "
+            hint=f"Mend this, and run the command again with --resume={run.tag}"
+            if has_begun
+            else "Name a folder for the results that you may write to, on a disk with free space, "
             "e.g. --results ~/ortbench-results",
         ) from error
 

@@ -27,7 +27,7 @@ NAME = re.compile(
     rf"(?!(?i:fleet|shards)[.]json\Z)[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}\Z"
 )
 _KEPT: tuple[KeptFile, KeptFile] = ("run.json", "journal.jsonl")
-_IN_ITS_PLACE = f"Put the {DOCUMENT} of the machine in its place"
+_NOT_HERE = f"Move it out of this folder, or put the {DOCUMENT} of the machine in its place"
 #: How deep a document may lie below the folder of its machine: results/RUN/run.json.
 _DEEPEST = 3
 
@@ -111,7 +111,7 @@ def _refuse_large(path: Path) -> None:
             f"the file has {size >> 20} MiB, but the {DOCUMENT} of a run has at most "
             f"{MOST_BYTES >> 20} MiB",
             place=str(path),
-            hint=_IN_ITS_PLACE,
+            hint=_NOT_HERE,
         )
 
 
@@ -195,7 +195,7 @@ def _content_of(path: Path) -> bytes:
             raise DocumentError(
                 f"this is a device or a pipe, not the {DOCUMENT} of a machine",
                 place=str(path),
-                hint=_IN_ITS_PLACE,
+                hint=_NOT_HERE,
             )
         _refuse_large(path)
         return stream.read(MOST_BYTES)

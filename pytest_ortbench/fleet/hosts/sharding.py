@@ -136,8 +136,8 @@ class Sharding:
             path = self._path(ending.attempt, JOURNAL if ending.file == JOURNAL else DOCUMENT)
             if path.exists():
                 raise DocumentError(
-                    f"the worker {ending.name!r} sent results of the model {model!r} that are "
-                    "here already, so they are not used",
+                    f"the worker {ending.name!r} sent results of the model {model!r} a second "
+                    "time, in place of those that are missing",
                     place=str(path),
                     hint=_AGAIN,
                 )

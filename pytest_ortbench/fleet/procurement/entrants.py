@@ -26,13 +26,13 @@ class Absence(Enum):
 
     NO_RUN = "no run of it was given"
     NO_PRICE = "it has no entry in the table of machines"
-    NOT_MEASURED = "{of} was not measured there"
+    NOT_MEASURED = "{of} {was} not measured there"
     NOT_RANKED = "no case of {of} can be ranked there"
-    OTHER_INPUTS = "{of} was measured with other inputs there"
+    OTHER_INPUTS = "{of} {was} measured with other inputs there"
     OTHER_MODEL = "the model of {of} is another file there"
     ONE_WORKER = (
-        "{of} was measured in one worker process there, which does not show how far processes "
-        "differ; measure it again with --ort-workers=3"
+        "{of} {was} measured in one worker process there, which does not show how far processes "
+        "differ; measure again with --ort-workers=3"
     )
     NO_THROUGHPUT = "the throughput of {of} is not known there"
     NO_COMMON_COUNT = (
@@ -49,12 +49,14 @@ class LeftOut:
         machine: Its name.
         absence: Why.
         subject: What of, where a part of a workload is meant: the models of a mix.
+        several: Whether the subject is more than one model.
         detail: The reason of the case itself: ``INACCURATE``.
     """
 
     machine: str
     absence: Absence
     subject: str = ""
+    several: bool = False
     detail: str = ""
 
     @property
@@ -63,7 +65,10 @@ class LeftOut:
         if self.absence is Absence.NO_FIGURE:
             return self.detail
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{self.absence.value.format(of=self.subject or 'this workload')}{detail}"
+        reason = self.absence.value.format(
+            of=self.subject or "this workload", was="were" if self.several else "was"
+        )
+        return f"{reason}{detail}"
 
 
 def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachine]:

@@ -175,6 +175,13 @@ def parse_machines(text: str, place: str) -> Terms:
     document = read_toml(text, place=place)
     _known(document, _TOP, place)
     tables = document.get("machines")
+    if isinstance(tables, list) and tables:
+        raise UsageError(
+            "a table of machines is [[machines]], which gives them no names",
+            place=place,
+            hint=f"In place of each line [[machines]], write {entry_header(_name_in(tables[0]))} "
+            "with the name of its machine",
+        )
     if not isinstance(tables, dict) or not tables:
         raise UsageError("the file contains no machine", place=place, hint=_EXAMPLE)
     years = _number(document, "years", place)
@@ -206,6 +213,12 @@ def parse_machines(text: str, place: str) -> Terms:
         spare=_whole(document, "spare", place),
         machines=machines,
     )
+
+
+def _name_in(table: object) -> str:
+    """The name that a table without one in its first line holds, else that of an example."""
+    name = table.get("name") if isinstance(table, dict) else None
+    return name if isinstance(name, str) else "lab-1"
 
 
 def entry_header(name: str) -> str:
@@ -242,9 +255,9 @@ def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
         )
     if "rate" in document:
         raise UsageError(
-            "both mix and rate are given",
+            "both mix and rate are given, and each says how many requests come in all",
             place=place,
-            hint="Leave rate out. It is the sum of the rates in mix",
+            hint="Keep the right one, and leave the other out",
         )
     return parse_mix(written, f"{place}, mix")
 
@@ -254,8 +267,8 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         raise UsageError(
             f"{name} is {table!r}, not a table of keys",
             place=place,
-            hint=f"Write {entry_header(name)} on one line, and price = "
-            f"{_NUMBER_OF['price'] if _finite(table) is None else table} on the next",
+            hint=f"Write {entry_header(name)} on one line, and price = {_price_in(table)} on the "
+            "next",
         )
     _known(table, _KEYS, place)
     host = table.get("host", name)
@@ -300,6 +313,15 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         table_power_price=common if is_rented and without else None,
         **numbers,
     )
+
+
+def _price_in(value: object) -> str:
+    """The number that stands in the place of an entry, else that of an example."""
+    written = next(iter(value.split()), "") if isinstance(value, str) else repr(value)
+    try:
+        return written if 0 <= float(written) <= _MOST else _NUMBER_OF["price"]
+    except ValueError:
+        return _NUMBER_OF["price"]
 
 
 def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:
@@ -349,6 +371,13 @@ def _whole(table: Mapping[str, object], key: str, place: str) -> int:
 def _as_number(key: str, value: object, read: Callable[[str], float] = float) -> str:
     """Say how a number is written: without its quotes, within its range."""
     if not isinstance(value, str):
+        number = _finite(value)
+        if number is not None and 0 <= number <= _MOST_OF.get(key, _MOST):
+            return (
+                f"Write {key} = {int(number)}, or {key} = {int(number) + 1}"
+                if (number % 1)
+                else f"Write {key} = {int(number)}"
+            )
         return f"Write a number from this range, e.g. {key} = {_NUMBER_OF[key]}"
     amount = next(iter(value.split()), "")
     try:
@@ -406,7 +435,8 @@ def _limit(table: Mapping[str, object], place: str) -> tuple[float, float | None
     value = table[name]
     if not isinstance(value, str):
         raise UsageError(
-            f"{name} is {value!r}, without a unit",
+            f"{name} is {value!r}, "
+            + ("not a time in quotes" if _finite(value) is None else "without a unit"),
             place=place,
             hint=f'Write e.g. {name} = "50 ms"'
             if _finite(value) is None

@@ -231,7 +231,10 @@ def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: T
             "no machine can be ranked for all models of the mix: "
             f"{'; '.join(f'{entry.machine}: {entry.reason}' for entry in left_out)}",
             place="--mix",
-            hint="On one of these machines, measure all models of the mix in one run, and name "
+            hint="On one of these machines, measure all models of the mix again with "
+            "--ort-workers=3, and name this run"
+            if all(entry.absence is Absence.ONE_WORKER for entry in left_out)
+            else "On one of these machines, measure all models of the mix in one run, and name "
             "this run. To rank without a model, leave it out of the mix",
         )
     offered = _offered(variants, terms)
@@ -251,7 +254,7 @@ def _joined(entries: Sequence[LeftOut]) -> LeftOut:
         for entry in entries
         if (entry.absence, entry.detail) == (first.absence, first.detail)
     ]
-    return replace(first, subject=", ".join(alike))
+    return replace(first, subject=" and ".join(alike), several=len(alike) > 1)
 
 
 def _of_part(

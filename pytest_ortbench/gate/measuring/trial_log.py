@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
@@ -64,6 +66,15 @@ class _Log(Generic[T]):
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
+            kind = _kind_of(line)
+            if kind not in (None, self._row):
+                how = "with" if kind is StoredTrial else "without"
+                raise DocumentError(
+                    f"the file was written by 'ortbench gate --self-test' {how} --stored",
+                    place=str(self.path),
+                    hint="Name another file, e.g. "
+                    f"--file={shlex.quote(f'{self.path.stem}-2{self.path.suffix}')}",
+                )
             try:
                 trials.append(msgspec.json.decode(line, type=self._row))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -107,6 +118,14 @@ class StoredTrialLog(_Log[StoredTrial]):
 
     _folder = "stored-self-test"
     _row = StoredTrial
+
+
+def _kind_of(line: bytes) -> type[object] | None:
+    """Which of the self-tests wrote a line; ``None``: neither. One of the first fits both."""
+    for row in (Trial, StoredTrial):
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return type(msgspec.json.decode(line, type=row))
+    return None
 
 
 def _drop_torn_line(file: BinaryIO) -> None:

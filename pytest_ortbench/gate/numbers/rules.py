@@ -297,16 +297,23 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             raise UsageError(
                 f"{part.strip()!r} in {text!r} is not a percentage",
                 place=place,
-                hint=f"Write e.g. {metric}:3%",
+                hint=f"Write e.g. {_typed(f'{metric}:3%', place)}",
             )
         else:
             known = unit if unit in FACTORS else "1"
             amount = parse_amount(part, known, place=place, of=metric)
-    if share < 0 or amount < 0 or share >= 10:
+    if share < 0 or amount < 0:
         raise UsageError(
-            f"the margin in {text!r} is not between 0 and 1000 %",
+            f"the margin in {text!r} is below 0",
             place=place,
-            hint=f"Write e.g. {metric}:3%",
+            hint=f"Write how much worse {metric} may become, e.g. "
+            + _typed(f"{metric}:{written.replace('-', '')}", place),
+        )
+    if share >= 10:
+        raise UsageError(
+            f"the margin in {text!r} is not below 1000 %",
+            place=place,
+            hint=f"Write e.g. {_typed(f'{metric}:3%', place)}",
         )
     if metric == LATENCY and not share:
         raise UsageError(

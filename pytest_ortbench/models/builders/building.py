@@ -21,7 +21,7 @@ from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.models.builders.registry import BUILDERS, BuilderInfo
 
 
-def build(name: str, folder: Path) -> Path:
+def build(name: str, folder: Path, place: str = "") -> Path:
     """Build a network, or take the file that is there if its digest is right.
 
     A damaged file is built anew. Parallel callers wait for the first; no one ever sees half a
@@ -30,6 +30,7 @@ def build(name: str, folder: Path) -> Path:
     Args:
         name: One of ``BUILDERS``.
         folder: Where the file goes; made if it is missing.
+        place: What names it, for messages; ``builtin:NAME`` where that is not told.
 
     Returns:
         Path of the file, ``<name>-v<version>.onnx``; large weights lie beside it.
@@ -42,7 +43,7 @@ def build(name: str, folder: Path) -> Path:
     if info is None:
         raise UsageError(
             f"the built-in model {name!r} does not exist",
-            place=f"builtin:{name}",
+            place=place or f"builtin:{name}",
             hint=did_you_mean(name, BUILDERS),
         )
     target = folder / info.file_name

@@ -91,6 +91,23 @@ def test_two_machines_with_one_name_in_comparisons_are_refused(
     with pytest.raises(UsageError) as refused:
         hosts_of(content, "hosts.yml")
     assert refused.value.place == f"hosts.yml, host {named}"
+    # A group that sets it for several can't be mended at one of them.
+    assert (f"{named!r}" in refused.value.hint) == (len(variables) == 1)
+
+
+def test_the_user_in_the_name_of_a_host_becomes_a_variable() -> None:
+    content = {"_meta": {"hostvars": {}}, "all": {"hosts": ["anna@10.0.0.5"]}}
+    with pytest.raises(UsageError) as refused:
+        hosts_of(content, "hosts.yml")
+    for part in ("'10.0.0.5' as ansible_host", "'anna' as ansible_user"):
+        assert part in refused.value.hint
+
+
+def test_an_option_of_pip_is_no_package() -> None:
+    with pytest.raises(UsageError) as refused:
+        hosts_of(_content(ortbench_packages="onnxruntime-gpu --pre"), "hosts.yml")
+    assert "numpy" not in refused.value.hint
+    assert "'--pre'" in refused.value.message
 
 
 @pytest.mark.parametrize("name", ["rack", "all"])
@@ -119,6 +136,23 @@ def test_what_is_no_inventory_is_refused_by_its_file(tmp_path: Path, text: str) 
     with pytest.raises(UsageError) as refused:
         read_inventory(path)
     assert refused.value.place == str(path)
+
+
+@pytest.mark.live
+def test_the_reason_is_that_of_the_form_of_the_file(tmp_path: Path) -> None:
+    json_file, script, folder = (tmp_path / name for name in ("a.json", "script", "empty"))
+    json_file.write_text('{"all": {"hosts')
+    script.write_text("#!/bin/sh\nexit 3\n")
+    script.chmod(0o755)
+    folder.mkdir()
+    messages = []
+    for path in (json_file, script, folder):
+        with pytest.raises(UsageError) as refused:
+            read_inventory(path)
+        messages.append(refused.value.message)
+    assert "YAML" in messages[0]
+    assert "exit code 3" in messages[1]
+    assert " file" not in messages[2]
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -199,6 +201,22 @@ def test_a_record_that_cant_be_written_is_an_error_with_its_place(tmp_path: Path
     with pytest.raises(UsageError) as refused:
         write_record(FleetRun(tag="T1", arguments=("a",)), tmp_path / "results" / "T1")
     assert refused.value.place == str(tmp_path / "results" / "T1" / "fleet.json")
+    assert "--resume" not in refused.value.hint
+
+
+def test_a_run_whose_record_stands_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = FleetRun(tag="T1", arguments=("a",))
+    write_record(run, tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("pytest_ortbench.fleet.hosts.records.replace_file", full)
+    with pytest.raises(UsageError) as refused:
+        write_record(run, tmp_path)
+    assert "--resume=T1" in refused.value.hint
 
 
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:

@@ -196,3 +196,9 @@ def test_a_wheelhouse_without_wheels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         wheels_of(None, house, tmp_path)
     assert refused.value.place == "--wheelhouse"
+    assert "pip download" in refused.value.hint
+    (house / "lab-1").mkdir()
+    (house / "lab-1" / "a-1-py3-none-any.whl").touch()
+    with pytest.raises(UsageError) as refused:
+        wheels_of(None, house, tmp_path)
+    assert "pip" not in refused.value.hint

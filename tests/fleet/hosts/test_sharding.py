@@ -19,6 +19,7 @@ from pytest_ortbench.fleet.hosts.cluster import (
     Cluster,
     Ended,
     SuitePlan,
+    _connected,
     _ending,
     _own_address,
 )
@@ -285,6 +286,12 @@ def test_a_machine_without_shards_is_named_as_before() -> None:
     run = make_run(machine=Machine(host="lab-1"))
     assert run.hosts == ("lab-1",)
     assert {run.host_of(result) for result in run.cases} == {"lab-1"}
+
+
+def test_the_port_of_a_dashboard_is_not_that_of_the_scheduler() -> None:
+    with pytest.raises(UsageError) as refused:
+        _connected("http://lab:8787/status", None)
+    assert "--scheduler=tcp://lab:8786" in refused.value.hint
 
 
 @pytest.mark.parametrize("written", ["lab:8786", "10.0.0.7:8786", "http://lab:8786", "lab", "a:b"])

@@ -171,12 +171,22 @@ def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
             ["load_power = 9", "idle_power = 8"],
         ),
         ("p99 = 70\n[machines.a]\nprice = 3", ['"70 s"', '"70 ms"']),
+        ("[machines]\ndesk = '1800 EUR'", ["[machines.desk]", "price = 1800 "]),
+        ("[[machines]]\nname = 'desk'\nprice = 3", ["[[machines]]", "[machines.desk]"]),
+        ("spare = 2.0\n[machines.a]\nprice = 3", ["spare = 2"]),
+        ("spare = 2.5\n[machines.a]\nprice = 3", ["spare = 2", "spare = 3"]),
     ],
 )
 def test_the_step_keeps_the_values_of_the_user(text: str, mended: list[str]) -> None:
     with pytest.raises(UsageError) as raised:
         parse_machines(text, "machines.toml")
     assert [part for part in mended if part not in raised.value.hint] == []
+
+
+def test_no_unit_is_missing_where_a_limit_is_no_number() -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_machines("p99 = ['50 ms']\n[machines.a]\nprice = 3", "machines.toml")
+    assert "unit" not in raised.value.message
 
 
 @pytest.mark.parametrize(("name", "percent"), [("p90", 90), ("p95", 95), ("p99", 99)])

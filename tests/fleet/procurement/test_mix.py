@@ -212,6 +212,14 @@ def test_a_machine_without_one_of_the_models_is_told_and_left_out() -> None:
     assert award_of(tender).kind is Sureness.ALONE
 
 
+def test_models_of_one_worker_have_to_be_measured_with_several() -> None:
+    of_one = [replace(each, one_worker=True) for each in (DET, REC)]
+    with pytest.raises(UsageError) as caught:
+        only(run("box", *of_one))
+    assert "--ort-workers=3" in caught.value.hint
+    assert "rec were " in caught.value.message
+
+
 def test_a_request_of_a_batch_counts_as_one() -> None:
     found = only(run("box", model("det", 0.01, batch=8), REC)).offers[0].economics
     assert found.rate.value == pytest.approx(250)

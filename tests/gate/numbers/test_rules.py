@@ -85,7 +85,8 @@ def test_a_pattern_wins_and_else_the_later_one():
         ("lattency:3%", "Did you mean 'latency'"),
         ("latency:3ms", "is not a percentage"),
         ("latency:0%", "the margin in 'latency:0%' is 0"),
-        ("latency:-3%", "not between 0 and 1000 %"),
+        ("latency:-3%", "latency:3%"),
+        ("latency:1000%", "latency:3%"),
         ("latency_p99:5%", "can't have a limit relative to the baseline"),
         ("throughput:5%", "can't have a limit relative to the baseline"),
         ("peak_rss:2%+1lightyear", "has the unit 'lightyear'"),
@@ -97,6 +98,13 @@ def test_wrong_ones_name_value_place_and_rule(text: str, message: str):
         parse_rules([text], place="ort_gate in pytest.ini")
     assert message in str(raised.value)
     assert raised.value.place.split()[::2] == ["ort_gate", "pytest.ini"]
+
+
+def test_a_margin_below_0_is_no_share_of_an_amount() -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_rules(["peak_rss:-1MiB"], place="--limits")
+    assert "%" not in str(raised.value)
+    assert "--limits='peak_rss:1MiB'" in raised.value.hint
 
 
 def test_a_pattern_that_is_the_id_of_a_case_means_that_case_only():
