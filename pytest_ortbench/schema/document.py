@@ -64,9 +64,11 @@ _HOOK = (
 )
 _EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
 _JOURNAL_HINT = (
-    "If the file was copied, copy it again. If not, name the file journal.jsonl in the same "
-    "folder, which contains the cases that were finished. If there is none, run the cases again"
+    "If the file was copied, copy it again. If not, name journal.jsonl in the same folder, which "
+    "contains the cases that were finished"
 )
+#: What is done with a journal without a whole case.
+_NO_CASE = "If the file was copied, copy it again. If not, run the cases again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,11 +250,11 @@ def decode_lines(
     """
     if not any(line.strip() for line in lines):
         raise DocumentError(
-            "the journal is empty, since no case was finished",
+            "the journal is empty",
             place=place,
-            hint="Run the cases again",
+            hint=_NO_CASE,
         )
-    header = _parse_object(lines[0], f"{place}, line 1", what="the line", cut="Run the cases again")
+    header = _parse_object(lines[0], f"{place}, line 1", what="the line", cut=_NO_CASE)
     version = migrations.check(_version_of(header, place), place)
     cases: list[Plain] = []
     notes: list[str] = []

@@ -67,10 +67,10 @@ class Migrations:
             )
         if version < self.oldest:
             raise DocumentError(
-                f"the document has schema version {version}, but no release wrote that: the first "
-                f"version is {self.oldest}",
+                f"the document has schema version {version}, but the first version is "
+                f"{self.oldest}",
                 place=place,
-                hint=CHANGED,
+                hint="Name a run.json or journal.jsonl that ortbench wrote",
             )
         return version
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, says, why_unreadable
@@ -67,10 +69,13 @@ def read_toml(text: str, *, place: str, hint: str = "") -> dict[str, object]:
             hint=hint or "Correct the file at that place",
         ) from error
     except ValueError as error:
+        most = sys.get_int_max_str_digits()
+        number = re.search(rf"[\d_]{{{most + 1},}}", text)
+        line = text.count("\n", 0, number.start()) + 1 if number else 0
         raise UsageError(
-            f"a number in the file has too many digits ({says('Python', str(error))})",
-            place=place,
-            hint="Write a number of fewer digits",
+            f"a number has more than {most} digits",
+            place=f"{place}, line {line}" if line else place,
+            hint="If it is meant as a text, put it in quotes. If not, shorten it",
         ) from error
     except RecursionError as error:
         raise UsageError(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_ortbench.core.errors import first_line, says
-from pytest_ortbench.serving.tensor_values import ProtocolError, shown
+from pytest_ortbench.serving.tensor_values import ProtocolError, refuse_half, shown
 
 #: Parameters that change what a request means; whoever ignored them would answer another question.
 _REFUSED = {
@@ -100,6 +99,7 @@ class Fields:
                 place=self.under(key),
                 hint="Write a shorter string",
             )
+        refuse_half(text, "the string", self.under(key))
         return text
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -154,8 +154,11 @@ class Fields:
                 )
         return tuple(sizes)
 
-    def parameters(self) -> Fields:
+    def parameters(self, example: str) -> Fields:
         """Return the field ``parameters``; an empty object where there is none.
+
+        Args:
+            example: How it is written there.
 
         Raises:
             ProtocolError: if it is no object, or has a parameter that must not be ignored.
@@ -164,7 +167,7 @@ class Fields:
         parameters = Fields(
             {} if value is None else value,
             self.under("parameters"),
-            '{"binary_data": true}' if self.place else '{"binary_data_output": true}',
+            f"{example}, or leave the field out",
         )
         for name, hint in _REFUSED.items():
             if parameters.get(name) is not None:
@@ -195,30 +198,6 @@ class Fields:
         if not isinstance(value, list):
             raise _not("a list", value, self.under(key), f"Write a list, e.g. {example}")
         return value
-
-
-def not_json(error: ValueError, length: int | None, header: str) -> ProtocolError:
-    """Return the error of a body that can't be read.
-
-    Args:
-        error: What its parser raised.
-        length: How many bytes of JSON its header announces; ``None`` where it has none.
-        header: Name of that header.
-    """
-    if length is None:
-        what = "the body is"
-        hint = (
-            f"Send JSON. If tensors follow it as bytes, send the header {header} with the length "
-            "of the JSON in bytes"
-        )
-    else:
-        what = f"the first {length} bytes of the body, announced by the header {header}, are"
-        hint = "Correct the JSON, or correct the header to the length of the JSON in bytes"
-    message = f"{what} not JSON. {says('The parser', first_line(error))}"
-    if isinstance(error, UnicodeDecodeError):
-        wrong = f"{error.object[error.start]:#04x}"
-        message = f"{what} not JSON, since byte {error.start} ({wrong}) is not UTF-8"
-    return ProtocolError(message, place="body", hint=hint)
 
 
 def _not(what: str, value: object, place: str, hint: str) -> ProtocolError:

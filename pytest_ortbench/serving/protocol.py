@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.errors import near_and_known
 from pytest_ortbench.core.units import counted
-from pytest_ortbench.serving.fields import LISTED, Fields, not_json
+from pytest_ortbench.serving.fields import LISTED, Fields
+from pytest_ortbench.serving.json_body import not_json, strict_json
 from pytest_ortbench.serving.tensor_values import (
     DATATYPES,
     HEADER_LENGTH,
@@ -29,7 +30,6 @@ from pytest_ortbench.serving.tensor_values import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_IN_HEADER = f"write in the header {HEADER_LENGTH} how many bytes of the body are JSON"
 _LENGTH_HINT = "Write how many bytes of the body are JSON; the tensors follow behind them"
 #: Digits of a length in that header.
 _MOST_DIGITS = 12
@@ -159,22 +159,6 @@ class WireMessage:
         return {"Content-Type": BINARY_TYPE, HEADER_LENGTH: str(self.header_length)}
 
 
-def strict_json(text: bytes) -> object:
-    """Read JSON without the words for infinity and NaN that Python takes beside it.
-
-    Raises:
-        ValueError: for what is no JSON, or nested too deeply.
-    """
-    try:
-        return json.loads(text, parse_constant=_no_constant)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
-
-
 def compact_json(value: object) -> bytes:
     """Write JSON without spaces.
 
@@ -201,7 +185,7 @@ def decode_request(
         ProtocolError: for the first field that breaks a rule.
     """
     fields, blobs = _parts(body, header_length, loads)
-    parameters = fields.parameters()
+    parameters = fields.parameters('{"binary_data_output": true}')
     inputs = _tensors(fields, "inputs", blobs)
     if not inputs:
         raise ProtocolError(
@@ -274,10 +258,12 @@ def length_in(header: str | None) -> int | None:
     """
     if header is None:
         return None
-    fits = header.isascii() and header.isdigit() and len(header) <= _MOST_DIGITS
-    if not fits:
+    digits = header.isascii() and header.isdigit()
+    if not digits or len(header) > _MOST_DIGITS:
         raise ProtocolError(
-            f"{header[:20]!r} is not a number of bytes", place=HEADER_LENGTH, hint=_LENGTH_HINT
+            f"{header[:20]!r} {'is too large' if digits else 'does not consist of digits only'}",
+            place=HEADER_LENGTH,
+            hint="Write the length of the JSON in bytes, e.g. 104",
         )
     return int(header)
 
@@ -285,9 +271,8 @@ def length_in(header: str | None) -> int | None:
 class _Blobs:
     """The bytes of binary tensors, taken from front to back."""
 
-    def __init__(self, data: memoryview, *, announced: bool) -> None:
-        self._data = data
-        self._header = "" if announced else f", and {_IN_HEADER}"
+    def __init__(self, data: memoryview, *, json_bytes: int, announced: bool) -> None:
+        self._data, self._json_bytes, self._announced = data, json_bytes, announced
 
     def take(self, size: int, place: str) -> memoryview:
         if size > len(self._data):
@@ -295,19 +280,24 @@ class _Blobs:
                 f"the tensor needs {counted(size, 'byte')}, but the body has only "
                 f"{counted(len(self._data), 'byte')} left for it",
                 place=place,
-                hint=f"If {size} is right, send all bytes of the tensor behind the JSON"
-                f"{self._header}. If not, correct it",
+                hint=f"If {size} is right, send all bytes of the tensor behind the JSON. If not, "
+                "correct it"
+                if self._announced
+                else f"Send these bytes behind the JSON, and the length of the JSON as the header "
+                f"{HEADER_LENGTH}: {self._json_bytes}",
             )
         taken, self._data = self._data[:size], self._data[size:]
         return taken
 
-    def end(self, place: str) -> None:
+    def end(self, place: str, *, all_binary: bool) -> None:
         if len(self._data):
             raise ProtocolError(
                 f"the end of the body ({counted(len(self._data), 'byte')}) belongs to no tensor",
                 place=place,
-                hint="If it holds the values of a tensor, give that tensor the parameter "
-                "binary_data_size. If not, send the body without these bytes",
+                hint="Correct the binary_data_size of a tensor, or leave these bytes out"
+                if all_binary
+                else "To send a tensor as these bytes, give it the parameter binary_data_size in "
+                "place of data. To send it as JSON, leave these bytes out",
             )
 
 
@@ -325,18 +315,21 @@ def _parts(
     try:
         value = loads(body if size == len(body) else body[:size])
     except ValueError as error:
-        raise not_json(error, header_length, HEADER_LENGTH) from error
-    return Fields(value), _Blobs(memoryview(body)[size:], announced=header_length is not None)
+        announced = header_length is not None
+        raise not_json(error, body[:size], announced=announced, header=HEADER_LENGTH) from error
+    blobs = memoryview(body)[size:]
+    return Fields(value), _Blobs(blobs, json_bytes=size, announced=header_length is not None)
 
 
 def _tensors(fields: Fields, key: str, blobs: _Blobs) -> tuple[WireTensor, ...]:
     tensors: dict[str, WireTensor] = {}
-    for entry in fields.objects(key):
+    entries = fields.objects(key)
+    for entry in entries:
         tensor = _tensor(entry, blobs)
         if tensor.name in tensors:
             raise _twice(tensor.name, entry)
         tensors[tensor.name] = tensor
-    blobs.end(key)
+    blobs.end(key, all_binary=all(entry.get("data") is None for entry in entries))
     return tuple(tensors.values())
 
 
@@ -348,7 +341,7 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
             place=entry.under("datatype"),
             hint=near_and_known(datatype, DATATYPES),
         )
-    shape, parameters = entry.shape(least=0), entry.parameters()
+    shape, parameters = entry.shape(least=0), entry.parameters('{"binary_data_size": 12}')
     data, size = entry.get("data"), parameters.get("binary_data_size")
     if size is None:
         array = values_of_json(data, datatype, shape, entry.under("data"))
@@ -361,10 +354,11 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
     else:
         where = parameters.under("binary_data_size")
         if type(size) is not int or size < 0:
+            in_quotes = isinstance(size, str) and size.isdecimal()
             raise ProtocolError(
-                f"{shown(size)} is not a number of bytes",
+                f"{shown(size)} is {'a string, ' if in_quotes else ''}not a whole number",
                 place=where,
-                hint="Write how many bytes the tensor has, as a whole number",
+                hint=f"Write {'it without quotes' if in_quotes else 'how many bytes it has'}",
             )
         array = values_of_bytes(blobs.take(size, where), datatype, shape, entry.place)
     try:
@@ -400,7 +394,8 @@ def _wanted(fields: Fields) -> list[WantedOutput]:
         name = entry.text("name")
         if name in wanted:
             raise _twice(name, entry)
-        wanted[name] = WantedOutput(name=name, binary=entry.parameters().switch("binary_data"))
+        parameters = entry.parameters('{"binary_data": true}')
+        wanted[name] = WantedOutput(name=name, binary=parameters.switch("binary_data"))
     return list(wanted.values())
 
 

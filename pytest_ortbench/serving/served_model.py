@@ -93,13 +93,13 @@ class ServedModel:
         for item in inputs.values():
             _require_carried(item.name, item.type)
         outputs = [item for item in self._session.get_outputs() if _is_carried(item.type)]
-        self.left_out = tuple(
-            item.name for item in self._session.get_outputs() if not _is_carried(item.type)
-        )
+        left_out = [item for item in self._session.get_outputs() if not _is_carried(item.type)]
+        self.left_out = tuple(item.name for item in left_out)
         if not outputs:
+            types = ", ".join(f"{item.name!r} is {item.type!r}" for item in left_out)
             raise UsageError(
-                f"the Open Inference Protocol lacks the types of all outputs of {name}: "
-                f"{', '.join(self.left_out)}",
+                f"no output of the model {name!r} can be sent over the Open Inference Protocol: "
+                f"{types}",
                 place="MODEL",
                 hint=f"Serve a model with an output that is {_CARRIED}",
             )

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from pytest_ortbench.core.errors import OrtbenchError, first_line, says
+from pytest_ortbench.serving.json_body import strict_json
 from pytest_ortbench.serving.metrics import Observer
 from pytest_ortbench.serving.protocol import (
     InferRequest,
@@ -376,5 +377,7 @@ def _loads(text: bytes) -> object:
     """
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(str(error)) from error
+    except msgspec.DecodeError:
+        return strict_json(text)  # takes half of a surrogate pair, and names what it does not take
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

@@ -63,11 +63,8 @@ _JSON_WORDS = {
     "O": "a string",
 }
 #: How a list of JSON holds the values of a tensor.
-_NEST = "Nest the list like the shape, or write all values in one flat list"
 #: How elements of BYTES are sent.
-_TEXTS_FORM = (
-    "An element is sent as a 4-byte little-endian number, its length in bytes, and then its bytes"
-)
+_TEXTS_FORM = "An element is its length, a 4-byte little-endian number, and then its bytes"
 #: Largest numbers of types whose array has another one than numpy's type of the name.
 _LARGEST = {"BF16": 3.38953e38}
 
@@ -133,18 +130,17 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
         length = int.from_bytes(data[position:start], "little")
         position = start + length
         if start > len(data) or position > len(data):
+            there = counted(len(data) + _LENGTH_BYTES - start, "byte")
             raise ProtocolError(
-                f"the data ends within the {_LENGTH_BYTES} bytes in front of element {len(texts)}, "
-                "which say its length"
+                f"the data has only {there} for element {len(texts)}, less than its length takes"
                 if start > len(data)
                 else f"the length in front of element {len(texts)} is {counted(length, 'byte')}, "
-                f"but the data ends after {len(data) - start} of them",
+                f"but only {len(data) - start} follow",
                 place=place,
-                hint=f"To send this element, send the rest of it, and raise {SIZE_FIELD}. To leave "
-                f"it out, remove its bytes, lower {SIZE_FIELD}, and correct the shape"
+                hint=f"{_TEXTS_FORM}. Send element {len(texts)} in this form, and correct "
+                f"{SIZE_FIELD}"
                 if start > len(data)
-                else "If this length is wrong, correct it. If not, send the rest of the element, "
-                f"and raise {SIZE_FIELD}. {_TEXTS_FORM}",
+                else f"{_TEXTS_FORM}. Correct this length, or send the rest of the element",
             )
         try:
             texts.append(str(data[start:position], "utf-8"))
@@ -165,11 +161,9 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
             else f"the shape has {counted(count, 'element')}, but {len(texts)} came",
             place=place,
             hint="If the rest of the data holds more elements, correct the shape. If not, leave it "
-            f"out, and set {SIZE_FIELD} to {position}. {_TEXTS_FORM}"
+            f"out, and set {SIZE_FIELD} to {position}"
             if left
-            else f"To send {counted(len(texts), 'element')}, correct the shape. To send "
-            f"{counted(count, 'element')}, add those that are missing, and raise {SIZE_FIELD}. "
-            f"{_TEXTS_FORM}",
+            else f"Correct the shape, or send the missing elements and raise {SIZE_FIELD}",
         )
     array = np.empty(count, dtype=object)
     array[:] = texts
@@ -188,10 +182,17 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
             for index, element in enumerate(flat)
             if type(element) not in _JSON_TYPES[dtype.kind]
         )
+        if isinstance(wrong, list):
+            raise ProtocolError(
+                f"element {index} is a list, {shown(wrong)}, but the shape {list(shape)} has a "
+                "single value there",
+                place=place,
+                hint="Write a single value in its place, or correct the shape",
+            )
         raise ProtocolError(
             f"element {index} is {shown(wrong)}, which is not a value of {datatype}",
             place=place,
-            hint=_NEST if isinstance(wrong, list) else f"Write {_JSON_WORDS[dtype.kind]}",
+            hint=f"Write {_JSON_WORDS[dtype.kind]}",
         )
     if dtype.kind == "O":
         _require_utf8(flat, place)
@@ -243,26 +244,41 @@ def shown(value: object) -> str:
 def _require_utf8(texts: list[str], place: str) -> None:
     """Refuse half of a surrogate pair, which JSON can spell."""
     for index, text in enumerate(texts):
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise ProtocolError(
-                f"element {index} is not valid Unicode: {text[error.start]!a} is half of a "
-                "surrogate pair",
-                place=place,
-                hint="Write both halves, or leave the character out",
-            ) from error
+        refuse_half(text, f"element {index}", place)
+
+
+def refuse_half(text: str, what: str, place: str) -> None:
+    """Refuse a text with half of a surrogate pair.
+
+    Args:
+        text: The text.
+        what: What it is, for the message.
+        place: Its field.
+
+    Raises:
+        ProtocolError: if it has one.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ProtocolError(
+            f"{what} is not valid Unicode: {text[error.start]!a} is half of a surrogate pair",
+            place=place,
+            hint="Write both halves, or leave the character out",
+        ) from error
 
 
 def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
     """The elements in order; a list that is nested must be nested like the shape."""
     if not isinstance(data, list):
+        single = f", e.g. [{shown(data)}]" if isinstance(data, bool | int | float) else ""
         raise ProtocolError(
             "the values are missing" if data is None else f"{shown(data)} is not a list",
             place=place,
-            hint="Write the values as a list. To send them as bytes behind the JSON instead, write "
-            f"the number of these bytes in {SIZE_FIELD}, and how many bytes of the body are JSON "
-            f"in the header {HEADER_LENGTH}",
+            hint='Write them as a list, e.g. "data": [1, 2, 3], or send them as bytes with '
+            f"{SIZE_FIELD}"
+            if data is None
+            else f"Write the values as a list{single}",
         )
     if not any(isinstance(element, list) for element in data):
         if len(data) != math.prod(shape):
@@ -274,22 +290,32 @@ def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
         return data
     level: list[Any] = [data]
     for axis, size in enumerate(shape):
+        inner = list(chain.from_iterable(level))
+        if axis + 1 < len(shape):
+            _require_lists(inner, shape, axis + 1, place)
         for part in level:
-            if isinstance(part, list) and len(part) == size:
-                continue
-            held = (
-                f"a list of length {len(part)}"
-                if isinstance(part, list)
-                else f"{shown(part)} in place of a list"
-            )
-            raise ProtocolError(
-                f"the data has {held} on axis {axis}, but the shape {list(shape)} has size {size} "
-                "there",
-                place=place,
-                hint=_NEST,
-            )
-        level = list(chain.from_iterable(level))
+            if len(part) != size:
+                raise ProtocolError(
+                    f"the list {shown(part)} has {counted(len(part), 'element')}, but the shape "
+                    f"{list(shape)} has {size} there",
+                    place=place,
+                    hint=("Add what is missing" if len(part) < size else "Leave out the rest")
+                    + ", or correct the shape",
+                )
+        level = inner
     return level
+
+
+def _require_lists(parts: list[Any], shape: tuple[int, ...], axis: int, place: str) -> None:
+    """Refuse a single value where the shape has an axis, and the data a list for others."""
+    for part in parts:
+        if not isinstance(part, list):
+            raise ProtocolError(
+                f"{shown(part)} stands where the shape {list(shape)} has a list of {shape[axis]} "
+                f"{'lists' if axis + 1 < len(shape) else 'values'}",
+                place=place,
+                hint="Write such a list in its place, or correct the shape",
+            )
 
 
 def numpy_type(datatype: str) -> str:

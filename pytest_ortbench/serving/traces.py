@@ -26,6 +26,8 @@ EXPORTER = "OTEL_TRACES_EXPORTER"
 #: Under which installed packages name their exporters.
 _GROUP = "opentelemetry_traces_exporter"
 _OTLP, _NONE = "otlp", "none"
+#: Collectors whose own exporters ended.
+_TAKE_OTLP = {"jaeger"}
 #: Say how OTLP is sent, the first one that is set.
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 #: Exporters by what these say.
@@ -120,11 +122,15 @@ def traces_of(model: str) -> Traces:
         raise
     except Exception as error:  # exporters of others raise what they like
         names = ", ".join(sorted(name for name in os.environ if name.startswith("OTEL_")))
+        broken = isinstance(error, ImportError | AttributeError)  # whatever the variables say
+        what = "traces can't be set up"
+        if broken:
+            what += ", since the installed packages of OpenTelemetry do not fit each other"
         raise UsageError(
-            "traces can't be set up. " + says("OpenTelemetry", class_and_line(error)),
+            f"{what}. {says('Python' if broken else 'OpenTelemetry', class_and_line(error))}",
             place="--traces",
             hint=f"Correct what is wrong in these environment variables: {names}"
-            if names
+            if names and not broken
             else "Run: pip install --force-reinstall opentelemetry-sdk "
             f"{_package_of(_sender_of_otlp())}",
         ) from error
@@ -139,10 +145,15 @@ def _exporters() -> Iterator[EntryPoint]:
         if asked == _NONE:
             continue
         if asked not in known:
+            takes_otlp = asked in _TAKE_OTLP
             raise UsageError(
-                f"no installed package has an exporter of traces {asked!r}",
+                f"there is no exporter {asked!r}"
+                if takes_otlp
+                else f"no installed package has an exporter of traces {asked!r}",
                 place=EXPORTER,
-                hint=near_and_known(asked, sorted(known)),
+                hint=f"It takes OTLP: write {EXPORTER}={_OTLP}"
+                if takes_otlp
+                else near_and_known(asked, sorted(known)),
             )
         entry = installed.get(_sender_of_otlp() if asked == _OTLP else asked)
         if entry is None:
@@ -184,4 +195,4 @@ def _protocol() -> tuple[str, str]:
             )
         if protocol:
             return place, protocol
-    return EXPORTER, "http/protobuf"
+    return EXPORTER if os.environ.get(EXPORTER) else "--traces", "http/protobuf"

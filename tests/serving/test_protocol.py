@@ -299,6 +299,63 @@ def test_json_that_is_cut_by_its_header_is_told_with_the_length() -> None:
         assert re.findall(r"first (\d+)", refused.value.message) == told
 
 
+def test_json_in_front_of_bytes_is_told_with_its_length() -> None:
+    body, length = as_bytes({"inputs": [BLOB]}, b"\0\0\x80\x3f" * 2)
+    for header in (None, length + 1):
+        with pytest.raises(ProtocolError) as refused:
+            decode_request(body, header)
+        assert refused.value.hint.partition(f"{HEADER_LENGTH}: {length}")[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"id": "\xdcbung"}', "byte 8 (0xdc)"),
+        (b'{"id": [1, NaN]}', "NaN"),
+        (b"<!DOCTYPE html><title>Log in", "<!DOCTYPE html>"),
+    ],
+)
+def test_a_body_that_is_no_json_is_told_with_what_it_has_instead(body: bytes, told: str) -> None:
+    with pytest.raises(ProtocolError) as refused:
+        decode_request(body)
+    assert told in refused.value.message
+
+
+def test_parameters_are_told_with_those_of_their_place() -> None:
+    for part, told in (("inputs", "binary_data_size"), ("outputs", "binary_data")):
+        tensor = {"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}
+        fields = {"inputs": [tensor], "outputs": [{"name": "y"}]}
+        fields[part] = [{**fields[part][0], "parameters": []}]
+        with pytest.raises(ProtocolError) as refused:
+            decode_request(message(**fields))
+        assert f'"{told}"' in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ([[1, 2, 3], None], "null"),
+        ([[1, 2, 3], 4, 5, 6], "4"),
+        ([[1, 2, 3], [4, 5]], "[4, 5]"),
+        ([[1, 2, 3], [4, [5], 6]], "[5]"),
+    ],
+)
+def test_the_part_that_is_nested_unlike_the_shape_is_told(data: list[Any], told: str) -> None:
+    with pytest.raises(ProtocolError) as refused:
+        decode_request(changed(shape=[2, 3], data=data))
+    assert re.search(rf"(^|list,? ){re.escape(told)}\W", refused.value.message)
+
+
+def test_bytes_without_a_tensor_are_told_otherwise_where_one_has_values_as_json() -> None:
+    as_json = {"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}
+    hints = []
+    for tensor, rest in ((as_json, bytes(4)), (BLOB, bytes(9))):
+        with pytest.raises(ProtocolError) as refused:
+            decode_request(*as_bytes({"inputs": [tensor]}, rest))
+        hints.append(refused.value.hint)
+    assert hints[0] != hints[1]
+
+
 def test_a_list_that_is_nested_deeper_than_the_shape_gets_another_step() -> None:
     hints = []
     for data in ([[1], [2], [3], [4]], ["1", "2", "3", "4"]):

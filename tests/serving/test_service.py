@@ -247,6 +247,24 @@ def test_a_length_that_is_no_number_is_refused(model: ServedModel, header: str) 
     assert (error.status, error.place) == (400, HEADER_LENGTH)
 
 
+@pytest.mark.parametrize(
+    ("body", "place", "told"),
+    [
+        (rb'{"id": "so \ud83d", "inputs": []}', "inputs", ""),
+        (rb'{"inputs": [{"name": "x\ud83d"}]}', "inputs[0].name", "'\\ud83d'"),
+        (b'{"id": "\xdcbung"}', "body", "byte 8 (0xdc)"),
+        (b'{"inputs": [NaN]}', "body", "NaN"),
+    ],
+)
+def test_text_that_is_no_unicode_is_told_as_such(
+    model: ServedModel, body: bytes, place: str, told: str
+) -> None:
+    service = service_of(model)
+    error = refusal_of(service, asked(service, body))
+    assert (error.status, error.place) == (400, place)
+    assert told in str(error)
+
+
 def test_values_that_json_lacks_are_refused_with_the_way_out(model: ServedModel) -> None:
     service = service_of(model)
     error = refusal_of(service, asked(service, lookup([1], x=-1.0)))

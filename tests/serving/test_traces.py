@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.serving import traces
 from pytest_ortbench.serving.app import make_app
 from pytest_ortbench.serving.metrics import Unobserved
 from pytest_ortbench.serving.served_model import ServedModel
@@ -223,6 +224,31 @@ def test_a_wrong_word_of_the_environment_is_refused_at_its_place(
     with pytest.raises(UsageError) as refused:
         traces_of("m")
     assert refused.value.place == place
+
+
+def test_packages_that_do_not_fit_each_other_are_told_whatever_the_variables_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object, **__: object) -> object:
+        raise ImportError("cannot import name 'CREDENTIALS'")
+
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "net")
+    monkeypatch.setattr(traces, "BatchSpanProcessor", broken)
+    with pytest.raises(UsageError) as refused:
+        traces_of("m")
+    assert "OTEL_SERVICE_NAME" not in refused.value.hint
+    assert "opentelemetry-sdk" in refused.value.hint
+
+
+@pytest.mark.parametrize("variable", ["", "otlp"])
+def test_an_exporter_that_is_not_installed_is_told_at_what_asks_for_it(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EXPORTER, variable)
+    monkeypatch.setattr(traces, "entry_points", lambda **_: ())
+    with pytest.raises(UsageError) as refused:
+        traces_of("m")
+    assert refused.value.place == (EXPORTER if variable else "--traces")
 
 
 @pytest.mark.parametrize(("variable", "name"), [("", "ortbench-serve"), ("vision", "vision")])

@@ -44,7 +44,7 @@ _LOG = "See the log of the service, which may say why"
 #: The next step by what became of a request that was answered.
 _CORRECT_IT = "Correct what the service answers"
 _STEPS = {
-    "invalid": f"{_CORRECT_IT}. If another service or protocol is meant, correct --ort-endpoint",
+    "invalid": f"{_CORRECT_IT}. If it was another service that answered, correct --ort-endpoint",
     "redirect": "Write the address that the service redirects to in --ort-endpoint",
 }
 #: The next step by the status of an answer.
