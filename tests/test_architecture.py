@@ -56,6 +56,7 @@ SAME_ROOM = {
     "selfcheck/worker/": "worker/",
     "yardstick/worker/": "worker/",
     "serving/fields": "worker/",
+    "serving/json_body": "worker/",
     "serving/protocol": "worker/",
     "serving/tensor_values": "worker/",
 }
@@ -122,6 +123,7 @@ SHIPPED_TO_WORKERS = (
     "selfcheck/worker/",
     "serving/__init__.py",
     "serving/fields.py",
+    "serving/json_body.py",
     "serving/protocol.py",
     "serving/tensor_values.py",
 )

@@ -70,11 +70,11 @@ def read_toml(text: str, *, place: str, hint: str = "") -> dict[str, object]:
         ) from error
     except ValueError as error:
         most = sys.get_int_max_str_digits()
-        number = re.search(rf"[\d_]{{{most + 1},}}", text)
-        line = text.count("\n", 0, number.start()) + 1 if number else 0
+        found = re.finditer(rf"[\d_]{{{most + 1},}}", text)
+        lines = [f", line {text.count(chr(10), 0, number.start()) + 1}" for number in found]
         raise UsageError(
             f"a number has more than {most} digits",
-            place=f"{place}, line {line}" if line else place,
+            place=place + next(iter(lines), ""),
             hint="If it is meant as a text, put it in quotes. If not, shorten it",
         ) from error
     except RecursionError as error:
