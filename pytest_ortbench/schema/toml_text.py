@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, says, why_unreadable
 
+_DIGITS = re.compile(r"[0-9_]+")
+
 
 def read_toml_file(path: Path) -> dict[str, object]:
     """Return what a file of TOML holds.
@@ -70,8 +72,11 @@ def read_toml(text: str, *, place: str, hint: str = "") -> dict[str, object]:
         ) from error
     except ValueError as error:
         most = sys.get_int_max_str_digits()
-        found = re.finditer(rf"[\d_]{{{most + 1},}}", text)
-        lines = [f", line {text.count(chr(10), 0, number.start()) + 1}" for number in found]
+        lines = [
+            f", line {text.count(chr(10), 0, number.start()) + 1}"
+            for number in _DIGITS.finditer(text)
+            if len(number.group()) > most
+        ]
         raise UsageError(
             f"a number has more than {most} digits",
             place=place + next(iter(lines), ""),
