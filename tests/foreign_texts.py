@@ -96,6 +96,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "names that users give",
         frozenset({"_meant", "read_app", "required_name"}),
     ),
+    "schema/toml_text.py": ("files that users write", frozenset({"read_toml"})),
     "serving/traces.py": ("names of environment variables", frozenset({"traces_of"})),
     "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
     "cli/comment.py": (
