@@ -80,8 +80,8 @@ def folder_at(path: Path) -> TransformersFolder:
     if config.get("is_encoder_decoder") is True:
         return TransformersFolder(
             path=path,
-            refusal=f"{names[0]} has an encoder, and pytest-ortbench measures frameworks only "
-            "with models without an encoder",
+            refusal=f"{names[0]} has an encoder, and pytest-ortbench runs such a model only as "
+            "ONNX files",
             remedy="Measure the ONNX files without --ort-source, on a provider of ONNX Runtime, "
             "e.g. --ort-providers=cpu",
         )

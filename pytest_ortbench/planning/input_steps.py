@@ -15,6 +15,9 @@ from pytest_ortbench.planning import audio_data, image_data
 PB_NAME = re.compile(r"input_(\d+)\.pb\Z")
 #: Kinds of files that are read from a folder only.
 _OF_FOLDERS = (*image_data.SUFFIXES, *audio_data.SUFFIXES, ".pb")
+#: Kinds of images and sounds that are not read.
+_OTHER_IMAGES = frozenset({".avif", ".bmp", ".gif", ".heic", ".tif", ".tiff", ".webp"})
+_OTHER_SOUNDS = frozenset({".aac", ".flac", ".m4a", ".mp3", ".ogg", ".opus"})
 #: Where a message names what a model or a file has: so many names.
 _MOST_NAMED = 8
 
@@ -42,6 +45,17 @@ def suffixes_in(folder: Path) -> list[str]:
     """Return the endings of the files of a folder and of those in it."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return sorted({path.suffix.lower() for path in files if path.suffix})
+
+
+def conversion(suffixes: Sequence[str]) -> str:
+    """Return what to convert files to; empty for those that are no images or sounds.
+
+    Args:
+        suffixes: Endings of the files of a folder.
+    """
+    if _OTHER_IMAGES.intersection(suffixes):
+        return "Convert them to JPEG or PNG"
+    return "Convert them to WAV" if _OTHER_SOUNDS.intersection(suffixes) else ""
 
 
 def in_a_row(names: Sequence[str]) -> str:

@@ -30,7 +30,13 @@ from pytest_ortbench.planning.coco_file import (
 )
 from pytest_ortbench.planning.data_archive import Archives
 from pytest_ortbench.planning.example_reader import Example, ExampleReader
-from pytest_ortbench.planning.input_steps import in_a_row, is_lone, lone_file, suffixes_in
+from pytest_ortbench.planning.input_steps import (
+    conversion,
+    in_a_row,
+    is_lone,
+    lone_file,
+    suffixes_in,
+)
 from pytest_ortbench.planning.label_file import PLACE as LABELS_PLACE
 from pytest_ortbench.planning.label_file import (
     class_names,
@@ -149,7 +155,7 @@ def own_data(
             f"{str(labels)!r} gives labels to files, but {str(path)!r} contains no JPEG, PNG or "
             "WAV file",
             place=LABELS_PLACE,
-            hint=f"Convert its {in_a_row(others)} files to one of these kinds"
+            hint=conversion(others) or f"Convert its {in_a_row(others)} files to one of these kinds"
             if others
             else f"Put the labelled files into {str(path)!r}",
         )

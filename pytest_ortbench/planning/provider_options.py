@@ -309,7 +309,7 @@ def _step_without_cpu(provider: Provider, asked: Sequence[Provider]) -> str:
     others = [each.label for each in asked if each.label != provider.label]
     if provider.named or not others:
         return f"Leave {provider.label} out of --ort-providers"
-    return f"Name the other providers: --ort-providers={','.join(others)}"
+    return f"Write --ort-providers={','.join(others)} in place of --ort-providers=all"
 
 
 def _without_cpu(chain: Provider) -> str:

@@ -23,6 +23,7 @@ from pytest_ortbench.planning.input_steps import (
     PB_NAME,
     additions,
     as_written,
+    conversion,
     file_stem,
     in_a_row,
     is_lone,
@@ -135,7 +136,7 @@ def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"{str(path)!r} is not a kind of file that {PLACE} reads",
             place=PLACE,
-            hint="Store the values as arrays with numpy.savez, by the names of the inputs "
+            hint="Store the values with numpy.savez, as one array for each input "
             f"({in_a_row([info.name for info in model.inputs])}), and name that .npz file",
         )
     return found
@@ -173,8 +174,8 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
                 f"only {in_a_row(others)} files, which are not read" if others else "no input files"
             ),
             place=PLACE,
-            hint="Convert images to JPEG or PNG, and sounds to WAV. Store other values as one "
-            f"array for each input: {_array_files(model)}"
+            hint=conversion(others)
+            or f"Store the values there, as one array for each input: {_array_files(model)}"
             if others
             else f"Put one array for each input there: {_array_files(model)}. If the model takes "
             "images or sounds, put image files or WAV files there instead",

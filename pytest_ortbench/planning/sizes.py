@@ -16,6 +16,8 @@ from pytest_ortbench.core.errors import CarriedFailure, OrtbenchError, UsageErro
 from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import CacheTensor
 from pytest_ortbench.core.model import AxisRole, Model, TensorInfo
+from pytest_ortbench.core.model_spec import CONFIG
+from pytest_ortbench.models.metadata import file_beside
 from pytest_ortbench.models.symbols import free_symbols, named_shapes
 from pytest_ortbench.models.well_known import is_past, past_symbol
 from pytest_ortbench.planning.batch_axis import BatchAxis, find_batch
@@ -363,12 +365,16 @@ def _put_cache_sizes(axes: ModelAxes, sizes: Sizes) -> None:
             f"{known.symbol} (axis {known.axis} of {known.input})" for known in unknown
         )
         names = ",".join(f"{known.symbol}:SIZE" for known in unknown)
+        by_hand = (
+            f"write --ort-dims={names}, with a number in place of "
+            f"{'SIZE' if len(unknown) == 1 else 'each SIZE'}"
+        )
+        has_config = file_beside(Path(axes.model.path), CONFIG) is not None
         raise refusal(
-            f"sizes of the cache of model {axes.model.name!r} are not known, since neither the "
-            f"graph nor a configuration beside the file states them: {places}",
-            hint="Put the model's config.json beside the file. If it is there or you do not have "
-            f"it, write --ort-dims={names}, with a number in place of "
-            f"{'SIZE' if len(unknown) == 1 else 'each SIZE'}",
+            f"sizes of the cache of model {axes.model.name!r} are not known: {places}",
+            hint=f"{by_hand[0].upper()}{by_hand[1:]}"
+            if has_config
+            else f"Put the model's {CONFIG} beside the file. If you do not have it, {by_hand}",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,6 +102,17 @@ def test_what_stays_unknown_is_one_question() -> None:
     (entry,) = planned(decoder_model(sizes=(0, 2, 0, 0)), generate="auto")
     assert entry.refusal is not None
     assert "--ort-dims=d:SIZE" in entry.refusal.hint
+
+
+@pytest.mark.parametrize("has_config", [True, False])
+def test_a_configuration_that_is_there_is_not_asked_for(tmp_path: Path, has_config: bool) -> None:
+    if has_config:
+        (tmp_path / "config.json").write_text("{}")
+    model = replace(decoder_model(), path=str(tmp_path / "model.onnx"))
+    (entry,) = planned(model, generate="auto")
+    assert entry.refusal is not None
+    assert ("config.json" in entry.refusal.hint) is not has_config
+    assert "--ort-dims=h:SIZE,d:SIZE" in entry.refusal.hint
 
 
 def test_sizes_that_the_user_sets_complete_a_decoder() -> None:

@@ -611,6 +611,9 @@ def test_nothing_there_and_nothing_known(pair: Model, tmp_path: Path) -> None:
     (tmp_path / "photos" / "cat.webp").write_bytes(b"RIFF")
     with refused(UsageError, ".webp", place="--ort-inputs", hint="JPEG"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "photos")
+    (tmp_path / "photos" / "cat.webp").rename(tmp_path / "photos" / "ids.csv")
+    with refused(UsageError, ".csv", place="--ort-inputs", hint="x.npy"):
+        resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "photos")
     (tmp_path / "x.csv").write_text("1")
     with refused(UsageError, str(tmp_path / "x.csv"), place="--ort-inputs", hint=".npz"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "x.csv")

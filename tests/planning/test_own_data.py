@@ -439,7 +439,10 @@ def test_labels_of_files_that_can_not_be_read_are_not_labels_of_arrays(tmp_path:
     assert str(tmp_path) in scans.message
     assert ".npz" in arrays.hint
     assert ".npz" not in scans.hint
-    assert ".tiff" in scans.hint
+    assert "PNG" in scans.hint
+    (tmp_path / "a.npy").unlink()
+    (tmp_path / "a.tiff").unlink()
+    assert ".csv" in refused("a.csv").hint
 
 
 def test_labels_of_a_folder_without_files_ask_for_the_files(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_a_chain_that_is_forbidden_is_written_without_the_cpu() -> None:
     ("specs", "named", "step"),
     [
         (["cpu", "cuda"], True, "Leave cpu out of --ort-providers."),
-        (["cpu", "openvino"], False, "Name the other providers: --ort-providers=openvino."),
+        (["cpu", "openvino"], False, "Write --ort-providers=openvino in place of "),
         (["cpu"], False, "Leave cpu out of --ort-providers."),
         (["tensorrt~cuda~cpu"], True, "Write tensorrt~cuda in place of tensorrt~cuda~cpu."),
         (["tensorrt~cuda~cpu", "tensorrt~cuda"], True, "Leave tensorrt~cuda~cpu out of "),
