@@ -310,7 +310,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "runtimes/package_sources.py": ("what pip wrote beside a package", frozenset({"_source"})),
     "runtimes/releases.py": (
         "what users write, output of pip",
-        frozenset({"expand_range", "released"}),
+        frozenset({"expand_range", "range_ends", "released"}),
     ),
     "runtimes/specs.py": (
         "what users write",

@@ -116,7 +116,9 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
             raise UsageError(
                 f"{mark.args[0]!r} stands without a keyword",
                 place=place,
-                hint=f"Write the keyword before it, e.g. models={_as_models(mark.args[0])}",
+                hint=f"Write the keyword before it, e.g. batch_sizes=[{mark.args[0]}]"
+                if isinstance(mark.args[0], int)
+                else f"Write the keyword before it, e.g. models={_as_models(mark.args[0])}",
             )
         for name, value in mark.kwargs.items():
             if name not in MARKER_KEYWORDS:

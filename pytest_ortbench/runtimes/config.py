@@ -5,9 +5,10 @@ They stand in ``pyproject.toml``, or in ``ortbench.toml`` as ``[runtimes.NAME]``
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -120,7 +121,9 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
         raise UsageError(
             "the runtime has neither packages to install nor a command to start",
             place=place,
-            hint='To install packages, write e.g. requirements = ["onnxruntime==1.20.1"]. To use '
+            hint='To measure with the Python of pytest, write python = "current"'
+            if runtime.environment
+            else 'To install packages, write e.g. requirements = ["onnxruntime==1.20.1"]. To use '
             'a Python that has ONNX Runtime, write e.g. command = ["/opt/ort/bin/python"]',
         )
     return runtime
@@ -128,10 +131,16 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
 
 def _as_table(entry: object) -> str:
     """Return an entry as a table; a text is a Python if it is a path, else packages."""
+    if isinstance(entry, list) and entry and all(isinstance(each, str) for each in entry):
+        return f"{{ requirements = {_toml_list(entry)} }}"
     if not isinstance(entry, str) or not entry:
         return '{ command = ["/opt/ort/bin/python"] }'
     key = "command" if "/" in entry or "\\" in entry else "requirements"
     return f'{{ {key} = ["{entry}"] }}'
+
+
+def _toml_list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(json.dumps(text) for text in texts)}]"
 
 
 _EXAMPLES = {
@@ -180,10 +189,12 @@ def _environment(table: Mapping[str, object], place: str) -> dict[str, str]:
         )
     for key, text in value.items():
         if not isinstance(text, str):
+            # As TOML writes truth values.
+            written = str(text).lower() if isinstance(text, bool) else str(text)
             raise UsageError(
-                f"environment.{key} is {text!r}, not a string",
+                f"environment.{key} is {written}, not a text",
                 place=place,
-                hint=f'Write environment.{key} = "{text}"',
+                hint=f'Write it in quotes: environment.{key} = "{written}"',
             )
     return {str(key): str(text) for key, text in value.items()}
 
@@ -191,12 +202,15 @@ def _environment(table: Mapping[str, object], place: str) -> dict[str, str]:
 def _string(table: Mapping[str, object], key: str, place: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value):
-        # TOML reads 3.10 as the number 3.1.
-        example = str(value) if isinstance(value, float) and value > 3.1 else "3.12"
+        is_number = isinstance(value, float)
+        # TOML reads 3.10 as the number 3.1, and no Python 3.1 runs.
+        example = ("3.10" if value == 3.1 else str(value)) if is_number else "3.12"
         raise UsageError(
-            f"{key} is {value!r}, but must be a version or a path, in quotes",
+            f"{key} is a number, but must be a version in quotes"
+            if is_number
+            else f"{key} is {value!r}, but must be a version or a path, in quotes",
             place=place,
-            hint=f'Write e.g. {key} = "{example}"',
+            hint=f'Write {"" if is_number else "e.g. "}{key} = "{example}"',
         )
     return value
 

@@ -19,6 +19,14 @@ _PIP_S = 120.0
 _RANGE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<first>[^,.+][^+,]*?)\.\.(?P<last>[^+,]+)")
 
 
+def range_ends(text: str) -> str:
+    """Return the two ends of a range as they are written one by one; empty for no range."""
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
+        return ""
+    return ",".join(f"{match['name']}=={match[end].strip()}" for end in ("first", "last"))
+
+
 def expand_range(text: str, *, place: str) -> list[str] | None:
     """Return the requirements that ``onnxruntime==1.20.1..1.32.0`` stands for, oldest first.
 
@@ -48,12 +56,15 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
     if len(versions) < 2:
         if len(stable) > 1:
             hint = f"Widen the range, e.g. to {name}=={_widened(stable, first, last)}"
-        elif stable:
-            hint = f"There is only one release. Name it: {name}=={stable[0]}"
+        elif len(every) > 1:
+            hint = (
+                f"A range leaves out pre-releases. Name two or more, e.g. {name}=={every[-2]},"
+                f"{name}=={every[-1]}"
+            )
         else:
             hint = (
-                "A range leaves out pre-releases, and there are only pre-releases. Name one, e.g. "
-                f"{name}=={every[-1]}"
+                f"There is only the release {every[0]}. Compare it with another distribution, e.g. "
+                f"{name}=={every[0]},onnxruntime"
             )
         raise UsageError(
             f"the range {text!r} contains {counted(len(versions), 'release')} for this Python, but "
@@ -113,7 +124,14 @@ def released(name: str, *, place: str, one_by_one: str) -> list[Version]:
     ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_S, check=False)
-    except (OSError, subprocess.SubprocessError) as error:
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(
+            f"pip, which lists the releases of a range, did not end within {_PIP_S:.0f} s",
+            place=place,
+            hint="Check that pip reaches its index: "
+            f"{shlex.join(command[:-2])} {shlex.quote(name)}",
+        ) from error
+    except OSError as error:
         raise UsageError(
             "pip, which lists the releases of a range, can't be run "
             f"({says('Python', first_line(error))})",

@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.ids import escape_part
 from pytest_ortbench.core.provider_kinds import KINDS
+from pytest_ortbench.runtimes.releases import range_ends
 
 PLACE = "--ort-runtimes"
 CURRENT = "current"
@@ -133,7 +134,10 @@ def parse_requirements(
                 if piece
                 else f"{text!r} has an empty part",
                 place=place,
-                hint=f"Write e.g. {_mended(piece)}, and join several packages with +",
+                hint=f"Only 'ortbench bisect' takes a range. Write the releases, e.g. "
+                f"{range_ends(piece)}"
+                if range_ends(piece)
+                else f"Write e.g. {_mended(piece)}, and join several packages with +",
             ) from error
         name = canonicalize_name(requirement.name)
         if name in names:

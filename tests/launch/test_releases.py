@@ -52,7 +52,7 @@ def test_what_is_no_range(text: str):
         ("onnxruntime==1.21..1.22", "onnxruntime==1.20.1..1.31.1"),
         ("onnxrutime==1.20..1.30", "onnxrutime==1.20,onnxrutime==1.30"),
         ("onnxruntime==x..y", "'x' in 'onnxruntime==x..y'"),
-        ("unfinished==1.0..2.0", "unfinished==2.0rc1"),
+        ("unfinished==1.0..2.0", ",unfinished==2.0rc1"),
         ("onnxrutime==1.20..1.30", "ERROR: no such thing"),
         ("onnxrutime==1.20..1.30", "write onnxruntime in place of onnxrutime"),
         ("onnxruntime==1.32.0..1.20.1", "Write onnxruntime==1.20.1..1.32.0"),
@@ -70,7 +70,17 @@ def test_without_pip_the_step_is_to_install_it(monkeypatch: pytest.MonkeyPatch):
         releases.expand_range("onnxruntime==1.20..1.30", place="--runtimes")
 
 
-def test_the_only_release_is_named(monkeypatch: pytest.MonkeyPatch):
+def test_the_only_release_is_named_beside_another_distribution(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(releases, "released", lambda *_, **__: [Version("1.2")])
-    with refused(UsageError, "1 release ", hint="Name it: x==1.2"):
+    with refused(UsageError, "1 release ", hint="x==1.2,onnxruntime"):
         releases.expand_range("x==1.0..2.0", place="--runtimes")
+
+
+def test_pip_that_does_not_answer_is_to_be_tried_by_hand(monkeypatch: pytest.MonkeyPatch):
+    def late(command: list[str], **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 120.0)
+
+    monkeypatch.setattr(releases.subprocess, "run", late)
+    command = f"{sys.executable} -m pip index versions onnxruntime"
+    with refused(UsageError, "120 s", place="--runtimes", hint=command):
+        releases.expand_range("onnxruntime==1.20..1.30", place="--runtimes")

@@ -313,7 +313,13 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ),
         ("[tool.ortbench.runtimes.x]\ncommand=[1]", "command is [1], not a list of strings"),
         ("[tool.ortbench.runtimes.x]\ncommand=[]", "command is empty"),
-        ("[tool.ortbench.runtimes.x]\npython=3.11", 'Write e.g. python = "3.11"'),
+        ("[tool.ortbench.runtimes.x]\npython=3.11", 'python = "3.11"'),
+        ("[tool.ortbench.runtimes.x]\npython=3.10", 'python = "3.10"'),
+        (
+            "[tool.ortbench.runtimes]\nx=['onnxruntime==1.20.1', 'numpy<2']",
+            '{ requirements = ["onnxruntime==1.20.1", "numpy<2"] }',
+        ),
+        ("[tool.ortbench.runtimes.x]\nenvironment={A='1'}", 'python = "current"'),
         (
             "[tool.ortbench.runtimes.x]\nrequirements='torch'",
             "x] requirements: 'torch' is not a package of ONNX Runtime",
@@ -321,8 +327,9 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ("[tool.ortbench.runtimes.x]\npython='p'\nenvironment='a'", "environment is 'a'"),
         (
             "[tool.ortbench.runtimes.x]\npython='p'\nenvironment={A=1}",
-            'environment.A is 1, not a string. Write environment.A = "1"',
+            'environment.A = "1"',
         ),
+        ("[tool.ortbench.runtimes.x]\npython='p'\nenvironment={A=true}", 'environment.A = "true"'),
         (
             "[tool.ortbench.runtimes.x]\npython='p'\nshares_files='no'",
             "shares_files is 'no', not true or false",
