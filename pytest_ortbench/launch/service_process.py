@@ -25,7 +25,7 @@ from pytest_ortbench.core.errors import WorkerError, says
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch import app_under_profiler
-from pytest_ortbench.launch.ending import ending, read_log, tail
+from pytest_ortbench.launch.ending import Ending, ending, read_log, tail
 from pytest_ortbench.launch.native_text import readable
 
 #: A service reads its model and builds engines before it answers.
@@ -180,6 +180,16 @@ class ServiceProcess:
     def has_ended(self) -> bool:
         """Whether it is gone, whoever ended it."""
         return self._process.poll() is not None
+
+    def wait(self, within_s: float) -> Ending | None:
+        """Return how it ended; ``None`` if it still runs.
+
+        Args:
+            within_s: How long it may take for this.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            return ending(self._process.wait(within_s))
+        return None
 
     def read_log(self) -> str:
         """Return the end of what it has printed and, of one that is gone, how it ended."""

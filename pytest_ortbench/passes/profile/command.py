@@ -142,7 +142,7 @@ def command(
         provider_options=parse_provider_options(provider_options, place="--provider-option"),
         custom_ops=tuple(str(path.absolute()) for path in custom_ops),
     )
-    stored = _stored(what, run, results)
+    stored = _stored(what, run, results, must_be_case=bool(model))
     runtime = given.runtime or "current"
     if stored is not None:
         runtime = runtime_of(stored, given, configured_runtimes(Path.cwd()), Path.cwd())
@@ -183,8 +183,14 @@ def command(
     return ExitCode.FINE if any(shown) else ExitCode.NOTHING
 
 
-def _stored(named: str, run: str, results: Path) -> Case | None:
+def _stored(named: str, run: str, results: Path, *, must_be_case: bool) -> Case | None:
     """The case that an id means; ``None`` for what looks like a model.
+
+    Args:
+        named: The argument.
+        run: The stored run.
+        results: Folder of runs.
+        must_be_case: Whether the model is named elsewhere, so only a case can be meant.
 
     Raises:
         UsageError: for what can only be the id of a case, and the run lacks it or can't be read.
@@ -194,11 +200,11 @@ def _stored(named: str, run: str, results: Path) -> Case | None:
     try:
         cases = {result.case.case_id: result.case for result in load_run(run, results).cases}
     except (UsageError, DocumentError):
-        if _is_case_id(named):
+        if must_be_case or _is_case_id(named):
             raise
         return None
     case = cases.get(named)
-    if case is None and _is_case_id(named):
+    if case is None and (must_be_case or _is_case_id(named)):
         raise UsageError(
             f"the run {run!r} has no case {named!r}",
             hint=did_you_mean(

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from http import HTTPStatus
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -51,6 +52,8 @@ _WARM_UP, _REQUESTS = 20, 500
 #: file is looked for, in seconds.
 _PROFILED, _MOST_BYTES, _LOOK_S = 100, 1 << 20, 0.05
 _TIMEOUT_S = 60.0
+#: Within which a service is gone that has closed its connection for that.
+_ENDING_S = 1.0
 #: Steps that a service may tell of a request, and characters of their names.
 _MOST_STEPS, _LONGEST_STEP = 20, 40
 
@@ -203,8 +206,24 @@ def _ask(
         connection.request("POST", path, message.body, message.headers)
         response = connection.getresponse()
         body = response.read()
+    except TimeoutError as error:
+        raise case_error(
+            f"{service} did not answer a request within {_TIMEOUT_S:g} s",
+            "Let it answer faster, e.g. load the model once, when the service starts",
+            kind="error",
+        ) from error
     except OSError as error:
-        said = says("the system", error.strerror or first_line(error))
+        ended = process.wait(_ENDING_S)
+        if ended is not None:
+            raise case_error(
+                f"{service} {ended} while requests were sent to it",
+                "Let the service run until the measurement is over"
+                if ended.exit_code == 0
+                else by_hand,
+                kind="error",
+            ) from error
+        owner = "the system" if error.strerror else "Python"
+        said = says(owner, error.strerror or first_line(error))
         raise case_error(f"{service} gave no answer ({said})", by_hand, kind="error") from error
     except http.client.HTTPException as error:
         raise case_error(
@@ -215,7 +234,10 @@ def _ask(
     if response.status != 200:
         said = decode_error(body)
         quoted = f" ({says('it', said)})" if said else ""
+        is_limit = response.status == HTTPStatus.TOO_MANY_REQUESTS
         raise case_error(
-            f"{service} answered with status {response.status}{quoted}", by_hand, kind="error"
+            f"{service} answered with status {response.status}{quoted}",
+            "Switch off its limit of requests for the measurement" if is_limit else by_hand,
+            kind="error",
         )
     return response.headers.get("Server-Timing", "")

@@ -148,7 +148,7 @@ def refuse_unused_stages(
 
     Args:
         files: As they were read.
-        cases: Those of the run.
+        cases: Those of the run; without any, it says itself why there is none.
         place: Where the files are named, for messages.
         runtimes: As the user wrote them.
 
@@ -168,26 +168,37 @@ def refuse_unused_stages(
             raise UsageError(
                 f"{both} both fit the case {case.case_id}, but a case has only one file of stages",
                 place=place,
-                hint="For one of the files, write a pattern that does not fit this case",
+                hint=_way_out(named[0], named[1], cases),
             )
     for file in files:
-        if not any(id_fits(case.case_id, file.pattern) for case in cases):
+        if cases and not any(id_fits(case.case_id, file.pattern) for case in cases):
             raise UsageError(
-                f"no case matches the pattern {file.pattern!r} of {Path(file.path).name}"
-                if cases
-                else f"this run measures no case, so {Path(file.path).name} has no effect",
+                f"no case matches the pattern {file.pattern!r} of {Path(file.path).name}",
                 place=place,
-                hint=f"Write a pattern that fits the id of a case, e.g. {cases[0].case_id}"
-                if cases
-                else f"Leave {place} out",
+                hint=f"Write a pattern that fits the id of a case, e.g. {cases[0].case_id}",
             )
-    if files and all(case.runtime.label != "current" for case in cases):
+    if files and cases and all(case.runtime.label != "current" for case in cases):
         raise UsageError(
             "stages run only in the runtime 'current', the Python of pytest, and no case uses it",
             place=place,
             hint=f"Write --ort-runtimes=current{runtimes and f',{runtimes}'}. To measure without "
             f"stages, leave {place} out",
         )
+
+
+def _way_out(one: StageFile, other: StageFile, cases: Sequence[Case]) -> str:
+    """Return the next step where two files are named for the same case."""
+    fits, others = (
+        {case.case_id for case in cases if id_fits(case.case_id, file.pattern)}
+        for file in (one, other)
+    )
+    for file, alone in ((one, fits - others), (other, others - fits)):
+        if alone:
+            return f"Write a narrower pattern for one of them, e.g. '{min(alone)}@{file.path}'"
+    return (
+        "Leave one of the files out. To use functions of both, define them in one file, and name "
+        "only this"
+    )
 
 
 def _pieces(text: str, base: Path) -> list[str]:
@@ -206,14 +217,15 @@ def _read(text: str, base: Path, place: str) -> StageFile:
         raise UsageError(f"{str(path)!r} is a folder", place=place, hint=_EXAMPLE)
     if not path.is_file():
         file, _, function = name.rpartition(":")
-        raise UsageError(
-            f"the file {str(path)!r} does not exist",
-            place=place,
-            hint=f"Write {file}, and leave {function} out: preprocess and postprocess are found by "
-            "their names"
-            if file and (base / in_home(file)).is_file()
-            else "Correct the path",
-        )
+        hint = "Correct the path"
+        if file and (base / in_home(file)).is_file():
+            # Functions are found by their names, which nobody gives.
+            hint = (
+                f"Write {file}, and leave {function} out"
+                if function in (*_STAGES, "frames")
+                else f"Rename {function} in the file to preprocess or postprocess, and write {file}"
+            )
+        raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=hint)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the worker shows them where the file runs

@@ -127,8 +127,9 @@ class UserStages:
         self.functions = tuple(name for name in _NAMES if callable(getattr(module, name, None)))
         if not {"preprocess", "postprocess"} & set(self.functions):
             raise stage_error(
-                f"{path.name} defines neither preprocess(frame) nor postprocess(outputs)",
-                f"Define one of them at the top level of {path}",
+                f"{path.name} defined neither preprocess(frame) nor postprocess(outputs) when it "
+                "was run",
+                f"Define one of them at the top level of {path}, outside of any condition",
             )
         self._preprocess: Callable[[Any], Any] | None = getattr(module, "preprocess", None)
         self._postprocess = self._postprocess_of(module)

@@ -10,13 +10,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes, Dataset
-from pytest_ortbench.core.errors import UsageError, did_you_mean, why_no_python, why_unreadable
+from pytest_ortbench.core.errors import (
+    UsageError,
+    did_you_mean,
+    nearest,
+    why_no_python,
+    why_unreadable,
+)
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
 from pytest_ortbench.planning.python_names import bound_names
 
-_ARRAYS = "For arrays, name an .npz file with an array 'labels'"
 _LABELS = "labels"
+_STORE = f"store the inputs and an array {_LABELS!r} in an .npz file with numpy.savez"
 #: Names of a file that a message lists.
 _MOST_NAMED = 8
 #: A file of boxes, and how outputs become boxes.
@@ -54,8 +60,7 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
         raise UsageError(
             f"{text!r} does not begin with coco:, as a file of boxes must",
             place=place,
-            hint=f"If the file has boxes on photos, write coco:{text}. For photos with one label "
-            f"each, name their folder and add --ort-labels=FILE.csv. {_ARRAYS}",
+            hint=f"If the file has boxes on photos, write coco:{text}. If not, {_STORE}",
         )
     if not suffix and not path.exists():
         raise UsageError(
@@ -69,8 +74,9 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
         raise UsageError(
             f"{text!r} has {text[end:]!r} behind the .npz file, where nothing can stand",
             place=place,
-            hint=f"Write {text[:end]}. For labels of one of several outputs, name the array in the "
-            f"file after the output, e.g. '{_LABELS}:{text[end:].lstrip(':')}'",
+            hint=f"Write {text[:end]}. If the labels are for the output "
+            f"{text[end:].lstrip(':')!r}, rename the array {_LABELS!r} in the file to "
+            f"'{_LABELS}:{text[end:].lstrip(':')}'",
         )
     if suffix not in (".npz", ".py", ".txt"):
         raise UsageError(
@@ -78,10 +84,10 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             if suffix
             else f"{text!r} is neither a folder nor an .npz, .py or .json file",
             place=place,
-            hint="For photos, name their folder and add --ort-labels="
-            f"{file if suffix == '.csv' else 'FILE.csv'}; for boxes on photos, write "
-            f"coco:FILE.json. {_ARRAYS}; for data that a function returns, write "
-            "FILE.py:FUNCTION",
+            hint=f"If it labels photos, write --ort-dataset=PHOTOS --ort-labels={file}, where "
+            f"PHOTOS is their folder. If not, {_STORE}"
+            if suffix == ".csv"
+            else f"{_STORE[0].upper()}{_STORE[1:]}",
         )
     if not path.is_file():
         raise UsageError(
@@ -101,9 +107,9 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             if known
             else f"Write the function behind the file: {file}:FUNCTION"
             if names.maybe
-            else "Define one in it, e.g. 'def data(): return [({\"x\": array}, labels)], metric', "
-            "where metric(outputs, labels) returns the scores of a batch. Then write "
-            f"{file}:data",
+            else "Define a function data() that returns two things: a list of batches "
+            "(inputs, labels), and a function metric(outputs, labels) that returns one score a "
+            f"sample. Then write {file}:data",
         )
     else:
         _check_function(path, function, place)
@@ -144,14 +150,12 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
         raise UsageError(
             f"{how!r} is not a known way to read boxes from outputs",
             place=place,
-            hint=f"Write the form of your outputs: {_listed_forms()}. For other outputs, name a "
-            f"function of yours that reads them, e.g. coco:{file}:reader.py:boxes",
+            hint=f"Did you mean {near!r}?"
+            if (near := nearest(how, DETECTION_FORMS, cutoff=0.85))
+            else f"Write coco:{file}: the form is told by the shapes of the outputs. To name it, "
+            f"choose one of: {', '.join(DETECTION_FORMS)}",
         )
     return Dataset(path=str(path.absolute()), boxes=boxes)
-
-
-def _listed_forms() -> str:
-    return ", ".join(f"{form} ({shapes})" for form, shapes in DETECTION_FORMS.items())
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -241,6 +241,12 @@ def test_a_drive_of_windows_is_part_of_the_path(name: str, tmp_path: Path) -> No
         resolved_load(f"from:{name}:50ms:p90", base=tmp_path, place="--ort-load")
 
 
+def test_what_powershell_saves_is_told_by_its_encoding(tmp_path: Path) -> None:
+    (tmp_path / "m.prom").write_text("up 1\n", encoding="utf-16")
+    with refused(UsageError, "UTF-16", hint="curl.exe -o"):
+        resolved_load("from:m.prom", base=tmp_path, place="--ort-load")
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 SCRAPE = scrape()
@@ -328,7 +334,14 @@ def test_what_tells_no_load_is_refused_with_place_and_next_step(read, content, b
         (SCRAPE, ":20", "'from:m.prom:20'", "20ms"),
         (SCRAPE, "::20ms", "'from:m.prom::20ms'", "from:m.prom:20ms"),
         (SCRAPE, f":metric={OURS}_count", f"'{OURS}_count'", f"from:m.prom:metric={OURS}"),
-        (answer([{"metric": {}, "value": [1, "1e9"]}]), ":1s", "1000000000 ", "query"),
+        (answer([{"metric": {}, "value": [1, "1e9"]}]), ":1s", "1000000000 ", "sum(rate("),
+        (SCRAPE, ":ttft=2s", "'ttft=2s'", "server:2:ttft=2s"),
+        (SCRAPE, ":tpot=", "'tpot='", "server:2:tpot=2s"),
+        (SCRAPE, ":percent=", "'percent='", "from:m.prom:p99"),
+        (SCRAPE, ":latency=", "'latency='", "from:m.prom:50ms"),
+        ('{"data":{}}', "", "'status'", "/api/v1/query"),
+        ("[1, 2]", "", "JSON list", '{"status":'),
+        (answer([1, "x"], "string"), ":1s", "a text", "sum(rate("),
         (
             answer(
                 [

@@ -114,6 +114,17 @@ def test_a_runtime_of_the_command_line_is_started(case: Case, profiled: list[Cas
     ]
 
 
+def test_with_a_model_only_a_case_can_be_meant(
+    case: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = Path.cwd().parent / "theirs.json"
+    write_document(make_run([make_result(case=case)]), document)
+    assert run(["profile", "m/cpu/b1", f"--run={document}", "--model=m.onnx"]) == 2
+    error = capsys.readouterr().err
+    assert "'m/cpu/b1'" in error
+    assert repr(case.case_id) in error
+
+
 def test_libraries_and_options_of_the_document_are_not_loaded(
     case: Case, capsys: pytest.CaptureFixture[str]
 ) -> None:

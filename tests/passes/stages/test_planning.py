@@ -114,10 +114,27 @@ def test_a_case_that_two_patterns_fit_is_refused() -> None:
     files = (StageFile(pattern="cpu", path="/a.py"), StageFile(pattern="native", path="/b.py"))
     with pytest.raises(UsageError) as caught:
         refuse_unused_stages(files, [case], place=PLACE, runtimes="")
-    assert str(caught.value) == (
-        f"{PLACE}: cpu@/a.py and native@/b.py both fit the case {case.case_id}, but a case has "
-        "only one file of stages. For one of the files, write a pattern that does not fit this case"
-    )
+    for named in ("cpu@/a.py", "native@/b.py", case.case_id):
+        assert named in caught.value.message
+    assert "@" not in caught.value.hint
+    other = replace(case, provider=replace(case.provider, alias="cuda"))
+    with pytest.raises(UsageError) as caught:
+        refuse_unused_stages(files, [case, other], place=PLACE, runtimes="")
+    assert f"'{other.case_id}@/b.py'" in caught.value.hint
+
+
+def test_a_run_without_a_case_says_itself_why() -> None:
+    refuse_unused_stages((StageFile(path="/a.py"),), [], place=PLACE, runtimes="")
+
+
+@pytest.mark.parametrize(("function", "is_renamed"), [("preprocess", False), ("prep", True)])
+def test_a_function_behind_the_file_is_left_out_or_renamed(
+    folder: Path, function: str, is_renamed: bool
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_stage_files([f"a.py:{function}"], base=folder, place=PLACE)
+    assert f" {function} " in f"{caught.value.hint} "
+    assert ("postprocess" in caught.value.hint) is is_renamed
 
 
 @pytest.mark.parametrize(

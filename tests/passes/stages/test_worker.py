@@ -155,7 +155,11 @@ def test_a_module_beside_the_file_can_be_imported(stages_of: Make, tmp_path: Pat
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("x = 1", "own_stages.py defines neither preprocess(frame) nor postprocess(outputs)"),
+        (
+            "x = 1",
+            "own_stages.py defined neither preprocess(frame) nor postprocess(outputs) when it was "
+            "run",
+        ),
         (
             "import numpy\nimport no_such_module",
             "own_stages.py:2: own_stages.py raised ModuleNotFoundError: "

@@ -435,4 +435,4 @@ def _with_rate(part: str, text: str) -> str:
         load = ":".join((scenario, others[0], part, *others[1:]))
         return f"Write the rate before the latency limit: {load}"
     load = ":".join((scenario, "100", part, *others))
-    return f"Write how many requests arrive a second before the latency limit, e.g. {load}"
+    return f"Put the rate (requests per second) before the latency limit, e.g. {load}"

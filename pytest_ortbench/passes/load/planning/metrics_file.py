@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
@@ -17,7 +19,7 @@ from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import exists
 from pytest_ortbench.core.units import significant
-from pytest_ortbench.passes.load.facts import LoadOrigin
+from pytest_ortbench.passes.load.facts import TOKEN_LIMITS, LoadOrigin
 from pytest_ortbench.passes.load.numbers.counters import (
     CounterSeries,
     NamedMetrics,
@@ -55,6 +57,9 @@ _LONGEST_NAME = 60
 _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/])")
 #: What a line of Prometheus' text format begins with.
 _NAMES = re.compile(r"^[ \t]*([A-Za-z_:][\w:]*)", re.MULTILINE)
+#: A query whose answer can be read, and what to save of an answer.
+_RATE_QUERY = "sum(rate(http_requests_total[1h]))"
+_SAVE_ANSWER = 'Save the whole answer to /api/v1/query, which begins with {"status":'
 #: An address in place of a file, up to a colon behind its path.
 _ADDRESS = re.compile(r"https?:(?:[^/:]|//[^/]*/?)[^:]*", re.IGNORECASE)
 
@@ -83,7 +88,8 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
     paths = _paths(asked.file, base, text, place)
     contents = [_content(path, place) for path in paths]
     where = f"{place}: {' and '.join(map(str, paths))}"
-    if len(contents) == 1 and contents[0].lstrip()[:1] == b"{":
+    is_answer = len(contents) == 1 and contents[0].lstrip()[:1] in (b"{", b"[")
+    if is_answer:
         series = _of_answer(contents[0], where)
     else:
         scrapes = [_of_text(content, where) for content in contents]
@@ -93,6 +99,15 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
         series = _joined(scrapes, where)
     file = NamedMetrics(where, asked.without_limit, bool(asked.latency))
     found = reported(series, model=asked.model, metric=asked.metric, file=file)
+    if found.rate_per_s > FASTEST_PER_S:
+        raise UsageError(
+            f"the file has a rate of {significant(found.rate_per_s, 4)} requests a second, but a "
+            f"load has at most {FASTEST_PER_S:.0f}",
+            place=where,
+            hint=f"Query the rate of a counter of requests, e.g. {_RATE_QUERY}"
+            if is_answer
+            else "Check that the counter counts requests",
+        )
     return _written(found, asked, paths, contents, file)
 
 
@@ -146,6 +161,13 @@ def _asked(text: str, place: str) -> _Asked:
                 place=place,
                 hint=f"Write {FROM}{':'.join(filter(None, (file, *parts)))}",
             )
+        if name.strip().lower() in TOKEN_LIMITS:
+            raise UsageError(
+                f"{text!r} has {part!r}, but a load from a file has no limits on tokens",
+                place=place,
+                hint="Write the number of requests a second yourself, e.g. "
+                f"server:2:{part if value else f'{part}2s'}",
+            )
         if name not in settings:
             raise UsageError(
                 f"{part!r} in {text!r} has no meaning there", place=place, hint=_form(file)
@@ -156,7 +178,8 @@ def _asked(text: str, place: str) -> _Asked:
                 place=place,
                 hint=f"Write the name of the {_SETTINGS[name]} behind the ="
                 if name in ("model", "metric")
-                else _form(file),
+                else f"Write the {_SETTINGS[name]} without a name, e.g. "
+                f"{_without(text, part)}:{_PERCENT if name == 'percent' else '50ms'}",
             )
         settings[name] = value
     if settings["percent"]:
@@ -213,15 +236,21 @@ def _content(path: Path, place: str) -> bytes:
         raise UsageError(
             f"{str(path)!r} has more than {_MOST_BYTES >> 20} MiB, the most that is read",
             place=place,
-            hint="Save one metric only, e.g. the answer of your Prometheus server to "
-            "/api/v1/query?query=NAME_count[1h] with the name of your metric in place of NAME. If "
-            "that is still too large, ask for a shorter time, e.g. [10m]",
+            hint="Save one metric for a short time only: Prometheus' answer to the query "
+            "NAME_count[1h], where NAME is your metric",
         )
     return content
 
 
 def _of_text(content: bytes, place: str) -> list[CounterSeries]:
     """Read Prometheus' text format; each counter has one point."""
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise UsageError(
+            "the file is in UTF-16, but metrics are in UTF-8",
+            place=place,
+            hint="In PowerShell, save them without >, e.g. with "
+            f"'curl.exe -o {_FILE} ADDRESS', where ADDRESS is that of the metrics",
+        )
     refuse_without("prometheus_client", "prometheus", place=place)
     from prometheus_client.parser import text_string_to_metric_families
 
@@ -352,8 +381,20 @@ class _Answer(msgspec.Struct):
     error: str = ""
 
 
+class _Foreign(msgspec.Struct):
+    """Any object, with what every answer has."""
+
+    status: msgspec.Raw = msgspec.Raw()
+
+
 def _of_answer(content: bytes, place: str) -> list[CounterSeries]:
     """Read what Prometheus answered to a query."""
+    if content.lstrip()[:1] == b"[":
+        raise UsageError(
+            "the file is a JSON list, which is at most a part of an answer of Prometheus",
+            place=place,
+            hint=_SAVE_ANSWER,
+        )
     try:
         answer = msgspec.json.decode(content, type=_Answer)
         if answer.status != "success":
@@ -365,11 +406,31 @@ def _of_answer(content: bytes, place: str) -> list[CounterSeries]:
         if answer.data.result_type == "scalar":
             scalar = msgspec.json.decode(answer.data.result, type=tuple[float, str])
             return [CounterSeries("", {}, _points([scalar]))]
+        if answer.data.result_type == "string":
+            raise UsageError(
+                "the query in the file gave a text, but a rate is a number",
+                place=place,
+                hint=f"Save the answer to a query of a rate, e.g. {_RATE_QUERY}",
+            )
         entries = msgspec.json.decode(answer.data.result, type=list[_Entry])
         return [_series(entry) for entry in entries]
     except (msgspec.MsgspecError, ValueError) as error:
+        if _is_other_json(content):
+            raise UsageError(
+                "the file is JSON, but no answer of Prometheus: it has no 'status'",
+                place=place,
+                hint="Save the metrics in Prometheus' text format, or save Prometheus' answer to "
+                "/api/v1/query",
+            ) from None
         owner = "msgspec" if isinstance(error, msgspec.MsgspecError) else "Python"
         raise _unreadable(error, owner, place) from None
+
+
+def _is_other_json(content: bytes) -> bool:
+    """Whether a content is an object of JSON without what every answer of Prometheus has."""
+    with suppress(msgspec.MsgspecError):
+        return not bytes(msgspec.json.decode(content, type=_Foreign).status)
+    return False
 
 
 def _series(entry: _Entry) -> CounterSeries:
@@ -405,13 +466,6 @@ def _written(
     percent = (asked.percent or _PERCENT).lower()
     latency = asked.latency
     rate = significant(found.rate_per_s, 4)
-    if found.rate_per_s > FASTEST_PER_S:
-        raise UsageError(
-            f"the file has a rate of {rate} requests a second, but a load has at most "
-            f"{FASTEST_PER_S:.0f}",
-            place=file.place,
-            hint="Check the query or the counter: both must count requests",
-        )
     spec = parse_load(f"server:{rate}:{latency or '1s'}:{percent}", place=file.place)
     if not latency:
         bound_s = Decimal(repr(latency_bound(found, spec.percent, file=file)))

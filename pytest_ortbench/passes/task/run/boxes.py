@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import zipfile
 from dataclasses import dataclass, replace
@@ -117,11 +118,15 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
     before = precisions(truth, _known(other.rows, classes, truth))
     if not before.mean_ap_50:
         raise _unfit(
-            f"no box that the reference ({other.label}) detects overlaps a labelled box of the "
-            f"same category ({_form_words(dataset, other)}; {told_by})",
-            "First compare the class numbers of the model with the categories in "
-            f"{dataset.label.removeprefix('coco:')}, then check how the outputs are read, then "
-            f"the scaling of the pictures (--ort-preprocess){_other_form(other)}",
+            "the reference detects boxes, but none overlaps a labelled box of its category "
+            f"({other.label}; read as {_form_words(dataset, other)}; {told_by})",
+            "If the model has other classes, name a function that returns boxes with ids of "
+            f"categories, e.g. --ort-dataset={dataset.label}:reader.py:boxes. If not, check the "
+            "scaling of the pictures (--ort-preprocess)"
+            if other.form
+            else "First compare the class numbers that your function returns with the categories "
+            f"in {dataset.label.removeprefix('coco:')}, then check the scaling of the pictures "
+            "(--ort-preprocess)",
         )
     return replace(
         scored,
@@ -163,7 +168,13 @@ def _categories(truth: dict[str, Any], sides: list[Detected]) -> tuple[dict[int,
     seen = {int(number) for side in sides for number in side.rows[:, 6]}
     if sides[0].form in _FORMS_OF_IDS and seen <= set(categories):
         return {number: number for number in categories}, "class numbers are category ids"
-    return dict(enumerate(categories)), "class numbers count the categories from 0"
+    return dict(enumerate(categories)), _from_first(truth)
+
+
+def _from_first(truth: dict[str, Any]) -> str:
+    """How classes are counted where nothing tells it: with the first two categories."""
+    named = (f"class {at} is category {number}" for at, number in enumerate(truth["categories"]))
+    return ", ".join(itertools.islice(named, 2))
 
 
 def _known(rows: NDArray[Any], classes: dict[int, int], truth: dict[str, Any]) -> NDArray[Any]:
