@@ -109,6 +109,15 @@ def read_marker(
         raise MarkerError(error.message, place=error.place, hint=error.hint) from error
 
 
+def _for_the_run(name: str, value: object) -> str:
+    """Return the step for what can be set for a whole run only; empty for anything else."""
+    flag = next((row.flag for row in ROWS if row.field == name), "")
+    if not flag:
+        return ""
+    text = f"={value}" if isinstance(value, int | float | str) and value is not True else ""
+    return f"It can be set only for a whole run, with {flag}{text}"
+
+
 def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> MarkerValues:
     merged: dict[str, object] = {}
     for mark in marks:
@@ -125,7 +134,7 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
                 raise UsageError(
                     f"there is no keyword {name!r}",
                     place=place,
-                    hint=did_you_mean(name, MARKER_KEYWORDS),
+                    hint=_for_the_run(name, value) or did_you_mean(name, MARKER_KEYWORDS),
                 )
             merged.setdefault(name, value)
     values = {

@@ -21,6 +21,7 @@ from pytest_ortbench.runtimes.interpreters import Interpreter
 
 #: Lines of a tool's output that go into a message.
 _LINES = 6
+_ANOTHER_VERSION = "Write a version that the package index has, or leave the version out"
 
 
 class InstallError(Exception):
@@ -124,6 +125,8 @@ class UvInstaller:
                     "uv does not read pip's configuration. If you use an index of your own, set "
                     "UV_INDEX or UV_DEFAULT_INDEX to its address, or write it into uv.toml"
                 )
+            elif "there is no version of" in output:
+                hint = _ANOTHER_VERSION
             reason = says("uv", _uv_reason(output))
             raise InstallError(reason, pythons=pythons_of(output), hint=hint)
 
@@ -140,7 +143,10 @@ class PipInstaller:
             raise InstallError(
                 f"Python {interpreter.text} could not make a virtual environment "
                 f"({says('python -m venv', _last_lines(output))})",
-                hint="Run 'pip install uv'. On Debian, 'apt-get install python3-venv' helps, too",
+                # Debian's Python comes without it, and its pip refuses to install anything.
+                hint="Run: sudo apt-get install python3-venv"
+                if "ensurepip is not available" in output
+                else "Run: pip install uv",
             )
 
     def install(self, folder: Path, requirements: Sequence[str]) -> None:
@@ -167,6 +173,7 @@ class PipInstaller:
                 says("pip", _pip_reason(output)),
                 pythons=pythons_of(output),
                 depends_on_python="Could not find a version" in output,
+                hint=_ANOTHER_VERSION if "Could not find a version" in output else "",
             )
 
 

@@ -70,17 +70,16 @@ def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
     options = entry.get("options", ())
     if not isinstance(options, list | tuple) or not all(isinstance(key, str) for key in options):
         raise UsageError(
-            f"options is {options!r}, not a list of strings",
+            f"options is {options!r}, not a list of the names of options",
             place=place,
-            hint="Write options = ["
-            + ", ".join(f'"{name.strip()}"' for name in options.split(","))
-            + "]"
-            if isinstance(options, str)
-            else 'Write the names of the provider\'s options, e.g. options = ["device_id"]',
+            hint=_as_names(name, options),
         )
     if not library and not options:
         raise UsageError(
-            "the plug-in has neither a library nor options", place=place, hint=_EXAMPLES["library"]
+            "the plug-in has neither a library nor options",
+            place=place,
+            hint=f"{_EXAMPLES['library']}. Of an installed package, 'pip show -f PACKAGE' lists "
+            "this file",
         )
     return ConfiguredPlugin(
         alias=kind.alias if kind is not None else name,
@@ -89,6 +88,21 @@ def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
         library=str(table.file.parent / library) if library else "",
         options=tuple(options),
     )
+
+
+def _as_names(plugin: str, options: object) -> str:
+    """Return the next step where something else stands in place of names of options."""
+    if isinstance(options, Mapping) and options:
+        name, value = next(iter(options.items()))
+        listed = ", ".join(f'"{each}"' for each in options)
+        return (
+            f"Write options = [{listed}], and set a value on the command line: "
+            f"--ort-provider-option={plugin}.{name}={value}"
+        )
+    if isinstance(options, str):
+        listed = ", ".join(f'"{each.strip()}"' for each in options.split(","))
+        return f"Write options = [{listed}]"
+    return 'Write e.g. options = ["device_id"]'
 
 
 def _string(entry: Mapping[str, object], key: str, place: str) -> str:

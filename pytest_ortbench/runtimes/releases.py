@@ -145,8 +145,7 @@ def released(name: str, *, place: str, one_by_one: str) -> list[Version]:
         raise UsageError(
             f"pip finds no releases of {name!r}{said}",
             place=place,
-            hint=f"{_other_name(name)}. If the name is right, name the releases one by one, e.g. "
-            f"{one_by_one}",
+            hint=f"{_other_name(name)}. If the name is right, check that pip reaches its index",
         )
     return [Version(text.strip()) for text in match[1].split(",")]
 

@@ -193,6 +193,8 @@ def _not_onnxruntime(
             hint = f"Did you mean {text.replace(name, KINDS[name].distributions[0], 1)!r}?"
         elif nearest(text, sorted(set(known))):
             hint = did_you_mean(text, known)
+        elif not runtimes and not _is_version(text):
+            hint = "Add one to the list, e.g. onnxruntime==1.20.1"
         else:
             hint = f"Write a package such as onnxruntime=={text if _is_version(text) else '1.20.1'}"
             hint += f", or one of the names {', '.join(runtimes)}" if runtimes else ""

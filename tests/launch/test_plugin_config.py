@@ -60,6 +60,7 @@ def test_a_known_provider_keeps_its_alias_and_name(tmp_path: Path) -> None:
         ("[plugins]\nacme = 'lib.so'\n", '{ library = "lib.so" }'),
         ("[plugins.acme]\noptions = 'speed'\n", "options is 'speed', not a list"),
         ("[plugins.acme]\noptions = 'a, b'\n", 'Write options = ["a", "b"]'),
+        ("[plugins.acme]\noptions = {a = 2}\n", "--ort-provider-option=acme.a=2"),
         ("plugins = 3\n", "plugins is 3, not a table"),
         ("[plugins\n", "not valid TOML"),
     ],

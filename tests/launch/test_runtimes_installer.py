@@ -147,7 +147,7 @@ def test_who_lets_uv_download_pythons_has_the_last_word(
             True,
             "",
         ),
-        (_NO_VERSION, "uv says: 'there is no version of onnxruntime==99'", False, ""),
+        (_NO_VERSION, "uv says: 'there is no version of onnxruntime==99'", False, "a version"),
         (
             _TREE,
             "uv says: 'onnxruntimee was not found in the package registry'",
@@ -197,7 +197,8 @@ def test_venv_and_pip_are_asked(tmp_path: Path) -> None:
     PipInstaller().make(tmp_path / "made", Interpreter(path=python, version=(3, 11, 7)))
     arguments = (tmp_path / "arguments").read_text().split()
     assert arguments == ["-I", "-m", "venv", str(tmp_path / "made")]
-    broken = program(tmp_path / "python3", "The virtual environment was not created: ensurepip", 1)
+    lacking = "The virtual environment was not created because ensurepip is not available"
+    broken = program(tmp_path / "python3", lacking, 1)
     with pytest.raises(InstallError) as caught:
         PipInstaller().make(tmp_path / "made", Interpreter(path=broken, version=(3, 11, 7)))
     assert caught.value.text.startswith("Python 3.11.7 ")

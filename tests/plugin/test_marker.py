@@ -57,6 +57,8 @@ def test_limits_are_read_with_the_one_grammar() -> None:
         (pytest.mark.ortbench(zzz=1), "Choose one of: batch_sizes, dataset, depths"),
         (pytest.mark.ortbench("resnet50"), "'resnet50' stands without a keyword"),
         (pytest.mark.ortbench("resnet50"), "models='resnet50'"),
+        (pytest.mark.ortbench(8), "batch_sizes=[8]"),
+        (pytest.mark.ortbench(workers=5), "--ort-workers=5"),
         (pytest.mark.ortbench(batch_sizes=[]), "batch_sizes is []"),
         (pytest.mark.ortbench(batch_sizes=[0]), "must be a whole number from 1 up"),
         (pytest.mark.ortbench(batch_sizes=[True]), "must be a whole number from 1 up"),
