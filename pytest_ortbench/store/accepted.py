@@ -7,7 +7,6 @@ read only from where the project or the command line says, never from a run docu
 from __future__ import annotations
 
 import re
-import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +33,8 @@ from pytest_ortbench.schema.toml_text import read_toml, utf8_text
 _TABLE = "accepted"
 
 _KEYS = ("case", "metric", "worse_by", "model", "until", "reason")
+#: Parts of the id of a case that are no keys: how an entry names one, after its case.
+_PARTS = {"provider": "{}/*/{}/*", "precision": "{}/{}/*"}
 _LEAST_DIGEST = 8
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*accepted[ \t]*\]\][ \t]*(#.*)?$", re.MULTILINE)
 _MOST_BYTES = 1 << 20
@@ -78,13 +79,10 @@ def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[AcceptedEntr
     text = _text(path)
     if text is None:
         if must_exist:
-            file = shlex.quote(str(path))
-            make = f"ortbench accept CASE --reason='{_EXAMPLES['reason']}' --file={file}"
             raise UsageError(
                 "the file does not exist",
                 place=str(path),
-                hint="If the path is wrong, correct it. To make the file, run: "
-                f"{make}. For CASE, write the id of a case, e.g. {_EXAMPLES['case']}",
+                hint=f"Correct the path, or leave it out to read {FILE_NAME} of the project",
             )
         return ()
     return _entries(text, path)
@@ -212,8 +210,15 @@ def _lines(text: str, count: int) -> list[int]:
 def _entry(table: dict[str, object], place: str) -> AcceptedEntry:
     for key in table:
         if key not in _KEYS:
+            pattern = _PARTS.get(key, "")
+            case = str(table.get("case", "*")).split("/")[0]
             raise UsageError(
-                f"{key!r} is not a key of an entry", place=place, hint=did_you_mean(key, _KEYS)
+                f"{key!r} is not a key of an entry",
+                place=place,
+                hint="It is a part of the case: write e.g. "
+                f'case = "{pattern.format(case, table[key])}"'
+                if pattern
+                else did_you_mean(key, _KEYS),
             )
     metric = _word(table, "metric", place)
     return AcceptedEntry(
@@ -260,7 +265,9 @@ def _word(table: dict[str, object], key: str, place: str, needed: str = "") -> s
         raise UsageError(
             f"{key!r} is {value!r}, which is not text",
             place=place,
-            hint=f'Write it in quotes, e.g. {key} = "{value if is_digest else _EXAMPLES[key]}"',
+            hint=f"Write one [[accepted]] entry for each {key}"
+            if isinstance(value, list)
+            else f'Write it in quotes, e.g. {key} = "{value if is_digest else _EXAMPLES[key]}"',
         )
     if not value.strip():
         hint = needed or f"Write a value, or leave {key!r} out"

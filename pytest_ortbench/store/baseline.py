@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError, says
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.store.documents import (
     foreign_note,
-    how_to_name,
     list_runs,
+    refused_name,
     resolve_run,
-    shortened,
 )
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 
@@ -63,12 +62,8 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
-        raise UsageError(
-            f"{shortened(spec)!r} can't be read. "
-            f"{says('The system', error.strerror or str(error))}",
-            place=place,
-            hint=how_to_name(error),
-        ) from error
+        what, hint = refused_name(error, spec, path, "can't be read")
+        raise UsageError(what, place=place, hint=hint) from error
     if is_folder:
         return _in_folder(path, place)
     if is_file:
@@ -78,7 +73,7 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
     try:
         return Found(paths=(resolve_run(spec, results),))
     except UsageError as error:
-        hint = f"{error.hint.rstrip('.')}. If the folder does not exist yet, write {spec}/"
+        hint = f"{error.hint.rstrip('.')}. To name a folder that is still to be made, write {spec}/"
         raise UsageError(error.message, place=place, hint=hint) from error
 
 
@@ -90,10 +85,15 @@ def _in_folder(folder: Path, place: str) -> Found:
     newest = _newest(folder, place)
     others = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
     if not newest.paths and others and not list_runs(folder):
+        suffix = Path(DOCUMENT).suffix
+        other = next((name for name in sorted(others) if name.endswith(suffix)), "")
         raise UsageError(
-            f"the folder {str(folder)!r} contains {others[0]!r}, but no run",
+            f"the folder {str(folder)!r} contains {other or others[0]!r}, but no run"
+            + (f" ({DOCUMENT})" if other else ""),
             place=place,
-            hint="Name the folder that contains the stored runs. To start without a baseline, "
+            hint=f"If {other} is a run, name this file itself: {folder / other}"
+            if other
+            else "Name the folder that contains the stored runs. To start without a baseline, "
             "name an empty folder",
         )
     return newest
@@ -120,12 +120,12 @@ def _newest(folder: Path, place: str) -> Found:
             passed_over.append(run.run_id)
     if passed_over and not paths:
         raise UsageError(
-            f"no run in the folder {str(folder)!r} can be the baseline, since each of them was "
-            f"worse than its own baseline. The newest is {passed_over[0]}",
+            f"no run in the folder {str(folder)!r} can be the baseline, since "
+            f"{passed_over[0]}{' and all before it' if passed_over[1:] else ''} failed a gate",
             place=place,
             hint="To compare with the newest all the same, write "
             f"--ort-baseline={folder / passed_over[0]}. To make a new baseline, run once "
-            f"without --ort-baseline and with --ort-results={folder}",
+            f"with --ort-results={folder} in place of --ort-baseline",
         )
     return Found(
         paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over), foreign=foreign_note(runs)

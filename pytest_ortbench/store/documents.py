@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,11 +52,26 @@ _NAME_OR_MEASURE = "Name the folder of a run, or measure first, e.g. 'pytest MOD
 _LONGEST_NAME = 100
 
 
-def how_to_name(error: OSError) -> str:
-    """Return the next step where the file system refuses what names a run."""
-    if isinstance(error, PermissionError):
-        return "Give your user the right to read it"
-    return "Name a run by its id, its folder or its run.json"
+def refused_name(error: OSError, name: str, path: Path, what: str) -> tuple[str, str]:
+    """Return what is wrong, and the next step, where the file system refuses what names a run.
+
+    Args:
+        error: What it raised.
+        name: What names the run.
+        path: The path that was tried.
+        what: What can't be, for the message.
+    """
+    folders = [*reversed(path.absolute().parents)]
+    closed = next((folder for folder in folders if not os.access(folder, os.X_OK)), None)
+    if isinstance(error, PermissionError) and closed is not None:
+        return (
+            f"{shortened(name)!r} can't be read, since your user may not enter {str(closed)!r}",
+            "Ask its owner for this right, or name a copy of the run",
+        )
+    return (
+        f"{shortened(name)!r} {what}. {says('The system', error.strerror or str(error))}",
+        "Name a run by its id, its folder or its run.json",
+    )
 
 
 def shortened(name: str) -> str:
@@ -221,11 +237,8 @@ def resolve_run(spec: str, root: Path) -> Path:
         document = _named(spec, root)
         is_folder = Path(spec).is_dir()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
-        raise UsageError(
-            f"{shortened(spec)!r} can't be the name of a run. "
-            f"{says('The system', error.strerror or str(error))}",
-            hint=how_to_name(error),
-        ) from error
+        what, hint = refused_name(error, spec, Path(spec), "can't be the name of a run")
+        raise UsageError(what, hint=hint) from error
     if document is not None:
         return document
     if spec and is_folder:

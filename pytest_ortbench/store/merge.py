@@ -160,9 +160,12 @@ def _check_alike(run: Run, other: Run, *, any_host: bool) -> None:
     for field, value, other_value in (*machines, *commits, *runtimes):
         if value == other_value:
             continue
-        hint = _COMPARE
+        shared = {result.case.key for result in run.cases} & {
+            result.case.key for result in other.cases
+        }
+        hint = _COMPARE if shared else f"Measure both where {field} is the same"
         if field == "machine.host":
-            hint = f"If both hosts are containers of one machine, add --any-host. {_COMPARE}"
+            hint = f"If both hosts are containers of one machine, add --any-host. {hint}"
         raise DocumentError(
             f"{other.run_id} and {run.run_id} can't be merged, since they differ in {field}: "
             f"{_beside(other_value, value)} and {_beside(value, other_value)}",

@@ -25,7 +25,10 @@ def require_writable_file(path: Path, place: str) -> None:
     try:
         if path.exists() and not path.is_file():
             return
-        target = path.resolve()
+        # A file may be a link to one that is still to be made. A folder may not: what it leads to
+        # may be a drive that is not there now.
+        target = path.resolve() if path.is_symlink() else path.absolute()
+        path.resolve()
     except (OSError, RuntimeError) as error:  # not to be entered; links in a circle
         raise unwritable(path, error, place) from error
     require_writable_below(path, target.parent, place, _FILE)

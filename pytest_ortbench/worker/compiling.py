@@ -67,15 +67,18 @@ def _require_proof(case: Case) -> None:
         WorkerError: if it can't.
     """
     own = replace(case, session=replace(case.session, entries={NO_COMPILE: "1"}))
+    doubt = ""
     try:
-        doubt = unconfirmed_entries(own).get(NO_COMPILE, "")
+        unconfirmed = unconfirmed_entries(own).get(NO_COMPILE, "")
+        if unconfirmed:
+            doubt = f"whether the session option {NO_COMPILE} forbids it is not known: "
+            doubt += unconfirmed
     except WorkerError:
-        doubt = "this ONNX Runtime does not know it"
+        doubt = f"it does not know the session option {NO_COMPILE}, which forbids it"
     if doubt:
         raise case_error(
             f"ONNX Runtime {load()[0].__version__} may compile the model again instead of using "
-            f"the compiled file. The session option that forbids it is {NO_COMPILE}, but whether "
-            f"it works is not known: {doubt}",
+            f"the compiled file, since {doubt}",
             "Leave --ort-compiled out. To measure a compiled file, name a later ONNX Runtime with "
             "--ort-runtimes",
             phase="compile",
@@ -128,7 +131,9 @@ def record_of(case: Case, target: Path, *, way: str, compile_ns: int) -> Compila
             f"--ort-compiled=on needs a provider that compiles at least a part of the model to a "
             f"file, but {case.provider.name} compiled no part: {why}",
             "Leave --ort-compiled out. To see which nodes the provider takes, run: ortbench models "
-            f"inspect {case.model.path} --providers={case.provider.label}",
+            f"inspect {case.model.path} --providers={case.provider.label}"
+            if nodes
+            else "Leave --ort-compiled out, or name another ONNX Runtime with --ort-runtimes",
             phase="compile",
         )
     folder = target.parent

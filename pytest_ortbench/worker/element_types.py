@@ -69,6 +69,8 @@ def numpy_name(element: str, *, name: str) -> str:
 def unreadable_input(path: Path, error: OSError) -> WorkerError:
     """The failure of an input file that the file system does not give."""
     what, hint = why_unreadable(error)
+    if isinstance(error, FileNotFoundError):  # it was there when the cases were planned
+        hint = "Run again once the file is there"
     return input_error(f"the input file {path} {what}", hint)
 
 

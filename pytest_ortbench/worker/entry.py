@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,8 +66,8 @@ def load_named(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     kind = framework_of_file(path)
     if kind is None:
         raise export_error(
-            f"{path.name} is not a model file of a known framework",
-            "Name a function that returns the model: --ort-models=FILE.py:FUNCTION",
+            f"no installed package reads {path.name} where this case is measured",
+            "Install the package there that provides the framework of this file",
         )
     with_place = _with_place(path, "", kind)
     return with_place(import_named(kind.loader), path), kind
@@ -152,7 +153,9 @@ def _check_settings(path: Path, function: str, settings: object, kind: EngineKin
         if key not in known:
             raise export_error(
                 f"the third value that {path.name}:{function} returned has the unknown key {key!r}",
-                did_you_mean(str(key), known),
+                f"Give it to the exporter: --ort-exporter={key}={settings[key]}"
+                if key in kind.exporter_options
+                else did_you_mean(str(key), known),
             )
 
 
@@ -259,15 +262,13 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
             ) from error
         except Exception as error:
             # Code of the user's and of the framework raises whatever it likes.
-            remedy = (
-                f"Correct {text}, or return a model that the exporter supports"
-                if function
-                else "If the file was copied or fetched, copy or fetch it again. If a script wrote "
-                "it, correct the script"
-            )
             raise export_error(
                 f"{text} can't be exported. {says(kind.title, class_and_line(error))}",
-                f"{remedy}. To see the whole error, export the model in a script of your own",
+                f"Correct {text}, or return a model that the exporter supports. To see the whole "
+                "error, export the model in a script of your own"
+                if function
+                else "If the file was copied or fetched, copy or fetch it again. If it needs code "
+                "of your own, name a function that loads it: --ort-models=FILE.py:FUNCTION",
             ) from error
 
     return called
@@ -276,12 +277,22 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
 def _supply(error: ImportError, packages: tuple[str, ...]) -> str:
     """The next step where code of a framework, or of the user's, misses a module."""
     name = error.name or ""
-    if not packages:
+    own = {package.replace("-", "_") for package in packages}
+    are_there = not any(map(_is_missing, packages))
+    if not packages or (are_there and name and name.split(".")[0] not in own):
         return f"Install the package that has the module {name!r}"
     step = supply_step(error, f"Run: pip install {' '.join(packages)}", *packages)
-    if name.split(".")[0] in {package.replace("-", "_") for package in packages}:
+    if name.split(".")[0] in own:
         return step
     return f"{step}. If the module {name!r} belongs to another package, install that package"
+
+
+def _is_missing(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return True
+    return False
 
 
 def exported_by(

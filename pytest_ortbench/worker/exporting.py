@@ -33,7 +33,8 @@ def export_source(question: ExportSource, state: WorkerState) -> Exported:
     target = folder / MODEL
     made = exported_by(kind, loaded, target, question.settings)
     if not isinstance(made, Made) or not target.is_file():
-        raise export_error(f"the exporter of {kind.title} wrote no file")
+        what = "wrote no file" if isinstance(made, Made) else f"returned no {Made.__name__}"
+        raise export_error(f"the exporter of {kind.title} {what}")
     contents.update((str(path), file_digest(path)) for path in made.files)
     beside = sorted(
         path.relative_to(folder).as_posix()

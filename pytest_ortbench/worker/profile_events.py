@@ -305,9 +305,8 @@ def _whole(value: object) -> int:
 def _unreadable(path: Path, how: str) -> WorkerError:
     return case_error(
         f"ONNX Runtime's profile {path}, which shows where nodes ran, {how}",
-        f"Make sure that the temporary folder {tempfile.gettempdir()} has room and that no program "
-        "removes files there, and run again. To use another folder, name it in the environment "
-        "variable TMPDIR",
+        f"Make sure that the temporary folder {tempfile.gettempdir()} has room and keeps files, "
+        "or name another one in the environment variable TMPDIR",
         kind="error",
         phase="profile",
     )

@@ -52,7 +52,7 @@ def library_for(path: str) -> str:
 
 def _supply(error: ImportError) -> str:
     if sys.flags.isolated and isinstance(error, ModuleNotFoundError):  # an environment that we made
-        return f"Add the package to the runtime, e.g. --ort-runtimes=onnxruntime+{PACKAGE}"
+        return f"Write +{PACKAGE} behind this runtime in --ort-runtimes"
     return supply_step(error, f"Run: {sys.executable} -m pip install {PACKAGE}", PACKAGE)
 
 

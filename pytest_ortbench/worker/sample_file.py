@@ -282,7 +282,9 @@ def _decode(coded: Mapping[str, Any], arrays: Mapping[str, Any]) -> object:
 def _damaged(path: Path, error: Exception) -> WorkerError:
     return case_error(
         f"the reference outputs in {path} can't be read. {says('Python', first_line(error))}",
-        "Delete the file. The next run writes it again",
+        "Delete the file. The next run writes it again"
+        if path.exists()
+        else "Run again. This writes the file again",
         kind="error",
         phase="accuracy",
     )

@@ -221,10 +221,14 @@ def _not_loaded(case: Case, native: str) -> WorkerError:
             phase="session",
         )
     told = ", ".join(part.text for part in case.model.compiled)
+    compiled_for = {part.provider for part in case.model.compiled}
+    is_another = "" not in compiled_for and case.provider.name not in compiled_for
     return case_error(
         f"{case.provider.label} in ONNX Runtime {version} can't load the file, which was compiled "
         f"for {told}. {says('ONNX Runtime', native)}",
-        "Compile the model again, or use the version that compiled it (--ort-runtimes)",
+        "Name a provider that it was compiled for, or measure the file that it was compiled from"
+        if is_another
+        else "Compile the model again, or use the version that compiled it (--ort-runtimes)",
         phase="session",
     )
 

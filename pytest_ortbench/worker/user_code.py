@@ -28,7 +28,11 @@ def load_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         if path.exists():
-            raise stage_error(f"{path} is not a Python file", "Name a file that ends in .py")
+            is_folder = path.is_dir()
+            raise stage_error(
+                f"{path} is {'a folder' if is_folder else 'not a Python file'}",
+                "Name a Python file in it" if is_folder else "Name a file that ends in .py",
+            )
         raise stage_error(
             f"{path} does not exist where this case is measured",
             "If that is a container or another machine, copy the file to this path there. If not, "

@@ -234,6 +234,21 @@ def test_a_file_that_is_not_utf_8_a_folder_and_one_that_is_not_there(path: Path)
         read_accepted(path / "none.toml", must_exist=True)
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('case = "net"\nprovider = "cuda"', '"net/*/cuda/*"'),
+        ('case = "net"\nprecision = "fp16"', '"net/fp16/*"'),
+        ('case = ["net", "detector"]', "[[accepted]]"),
+    ],
+)
+def test_an_entry_that_means_several_cases_is_told_how(path: Path, line: str, told: str):
+    path.write_text(f'[[accepted]]\n{line}\nreason = "r"\n')
+    with pytest.raises(UsageError) as raised:
+        read_accepted(path)
+    assert told in raised.value.hint
+
+
 def test_a_file_that_may_not_be_written_stays_as_it_is(path: Path):
     path.write_text(HEAD)
     path.chmod(0o444)

@@ -77,6 +77,26 @@ def test_a_folder_that_holds_other_things_than_runs_is_no_folder_of_runs(tmp_pat
         found("tests", tmp_path / "runs")
 
 
+def test_a_file_that_may_be_a_run_is_named_where_a_folder_holds_no_run(tmp_path):
+    folder = tmp_path / "baseline"
+    folder.mkdir()
+    (folder / "main.json").touch()
+    with pytest.raises(UsageError) as caught:
+        found("baseline", tmp_path / "runs")
+    assert str(folder / "main.json") in caught.value.hint
+
+
+def test_the_folder_that_may_not_be_entered_is_told(tmp_path, monkeypatch):
+    def closed(path, *_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.is_dir", closed)
+    monkeypatch.setattr("os.access", lambda path, _: path != tmp_path)
+    with pytest.raises(UsageError) as caught:
+        found("runs/main", tmp_path / "runs")
+    assert repr(str(tmp_path)) in caught.value.message
+
+
 def test_a_run_that_was_killed_is_found_by_its_folder_as_by_its_id(tmp_path):
     root = tmp_path / "runs"
     killed = stored(root, 1, finished=False)

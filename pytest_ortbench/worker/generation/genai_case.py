@@ -119,7 +119,7 @@ class GenaiCase(RequestCase):
         gc.collect()
 
     def _import(self) -> int:
-        return load()[1] + load_genai()[1]
+        return load()[1] + load_genai(self.case.runtime.label, self.case.runtime.requirements)[1]
 
     def _initialise(self) -> int | None:
         return None

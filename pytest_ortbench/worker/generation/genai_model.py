@@ -11,12 +11,13 @@ import gc
 import json
 import os
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from time import perf_counter_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError, first_line, says, supply_step
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
@@ -53,8 +54,12 @@ _LEVELS = {
 
 
 @cache
-def load_genai() -> tuple[ModuleType, int]:
+def load_genai(runtime: str, requirements: tuple[str, ...]) -> tuple[ModuleType, int]:
     """Import onnxruntime-genai.
+
+    Args:
+        runtime: Label of the runtime that measures.
+        requirements: The list that made it; none for others.
 
     Returns:
         The module and the nanoseconds that the first import took; that of ONNX Runtime, which
@@ -70,7 +75,7 @@ def load_genai() -> tuple[ModuleType, int]:
     except (ImportError, OSError) as error:
         raise _refused(
             f"{PACKAGE} can't be imported. {says('Python', first_line(error))}",
-            supply_step(error, "Run: pip install 'pytest-ortbench[genai]'", PACKAGE),
+            _supply(error, runtime, requirements),
             kind="unavailable",
             phase="import",
         ) from error
@@ -83,6 +88,16 @@ def load_genai() -> tuple[ModuleType, int]:
             phase="import",
         )
     return genai, took
+
+
+def _supply(error: ImportError | OSError, runtime: str, requirements: tuple[str, ...]) -> str:
+    """Return the next step where it can't be imported, for the environment that lacks it."""
+    if isinstance(error, ModuleNotFoundError) and requirements:
+        return f"Add it to the runtime: '--ort-runtimes={'+'.join((*requirements, PACKAGE))}'"
+    installed = packages_distributions().get("onnxruntime_genai", [PACKAGE])
+    step = supply_step(error, "Run: pip install 'pytest-ortbench[genai]'", *installed)
+    is_current = runtime == Runtime().label
+    return step if is_current else f"{step}. Do this where the runtime {runtime!r} measures"
 
 
 class GenaiModel:
@@ -106,7 +121,7 @@ class GenaiModel:
     """
 
     def __init__(self, case: Case, *, threads: int, profile: Path | None = None) -> None:
-        self._genai, _ = load_genai()
+        self._genai, _ = load_genai(case.runtime.label, case.runtime.requirements)
         self._batch = case.batch
         #: The least tokens that a generator must have room for.
         self._window = decoder_in(case).window
@@ -222,7 +237,7 @@ def refuse_unsupported(case: Case) -> None:
     session, provider = case.session, case.provider
     if provider.name == CPU and provider.options:
         raise _refused(
-            f"{PACKAGE} takes no options of the CPU provider, but these are given: "
+            f"{PACKAGE} takes no options of the CPU provider, such as "
             f"{', '.join(provider.options)}",
             _without(
                 " ".join(
@@ -332,7 +347,8 @@ def _relative(file: str, folder: Path) -> str:
         raise _refused(
             f"{PACKAGE} can't read {file!r}, since it lies on another drive than the folder "
             f"{str(folder)!r}",
-            "Move the folder to the drive of that file",
+            f"Name a folder on the drive of {str(folder)!r} in the environment variable "
+            "ORTBENCH_CACHE",
         ) from error
     return relative.replace(os.sep, "/")
 
