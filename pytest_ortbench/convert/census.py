@@ -149,10 +149,9 @@ def no_bfloat16(model: onnx.ModelProto) -> str:
     """Say that no operator with weights takes bfloat16 at the model's operator set."""
     versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
     weighted = with_weights(model)
-    later = "; Conv does from operator set 22 on" if "Conv" in weighted else ""
     return (
-        f"no operator with weights supports bfloat16 at operator set {versions.get('ai.onnx', 1)} "
-        f"({_listed(weighted)}){later}"
+        f"no operator with weights in this model ({_listed(weighted)}) supports bfloat16 in opset "
+        f"{versions.get('ai.onnx', 1)}"
     )
 
 

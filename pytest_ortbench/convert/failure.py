@@ -72,8 +72,7 @@ def more_memory(conversion: Conversion) -> str:
     """
     command = f"pytest {Path(conversion.source).name} --ort-precisions={conversion.recipe.name}"
     return (
-        "Free memory, and run again. To convert elsewhere, run "
-        f"'ORTBENCH_CACHE=ortbench-cache {command}' on a machine with more memory. Then copy its "
+        f"Run 'ORTBENCH_CACHE=ortbench-cache {command}' on a machine with more memory. Copy its "
         "folder ortbench-cache to this machine, and run "
         "'pytest ortbench-cache/variants/*/model.onnx'"
     )
@@ -129,12 +128,19 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     if broken:
         return conversion_failure(
             f"{base} can't be made, since the weight {broken!r} of the model contains NaN",
-            "Correct this weight where the model is made, and write the file again. To measure "
-            f"the file as it is, {without_precision(conversion.recipe, 'leave')}",
+            "Export the model again with weights that are numbers, or "
+            f"{without_precision(conversion.recipe, 'leave')}",
         )
     said = class_and_line(error)
     node = _named_node(said, conversion)
     at = f" at node {node!r}" if node else ""
+    if "symbolic shape inference" in said:  # of the whole model, before nodes are looked at
+        return conversion_failure(
+            f"{base} can't be made, since not all shapes in the model can be inferred. "
+            f"{says('The converter', said)}",
+            "Export the model with fixed sizes, or "
+            f"{without_precision(conversion.recipe, 'leave')}",
+        )
     return conversion_failure(
         f"{base} can't be made{at}. {says('The converter', said)}",
         without_nodes(conversion.recipe, node),
@@ -175,9 +181,7 @@ def without_nodes(recipe: Recipe, node: str = "") -> str:
     )
     if node:
         return f"To leave this node in float, {step}"
-    return (
-        f"{leave}. If you know which node is the cause, you can leave it in float instead: {step}"
-    )
+    return f"{leave}. If you know which node is the cause, {step}"
 
 
 def _named_node(text: str, conversion: Conversion) -> str:
@@ -224,7 +228,10 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
     elif error.errno in _DENIED:
         hint = "Make the file readable, and run again"
     else:
-        hint = "Run again. If this happens twice, copy the file to another disk"
+        what = "the file" if file else "the model"
+        hint = f"Run again. If this happens twice, copy {what} to another disk"
+        if folder is not None and not file:
+            hint += ", or name another folder in the environment variable ORTBENCH_CACHE"
     named = file or f"a file in {sources}{f' or {folder}' if folder is not None else ''}"
     return conversion_failure(
         f"{named} can't be used. {says('The system', said)}", hint, kind="error"
@@ -262,15 +269,21 @@ def _broken_weight(conversion: Conversion) -> str:
     return ""
 
 
+#: The step where an import fails in a compiled part, which names no package.
+_FITTING = "Run: pip install --upgrade numpy onnx onnxruntime"
+
+
 def _missing(error: ImportError, base: str) -> Failure:
     name, _, tool = (error.name or "").partition(".")
     here = getattr(sys.modules.get(name), "__version__", "")
     if name == "onnxruntime" and tool and here:
         since = (
-            f"ONNX Runtime {_SINCE[tool]} or newer" if tool in _SINCE else "a newer ONNX Runtime"
+            f"ONNX Runtime {_SINCE[tool]} or newer"
+            if tool in _SINCE
+            else "the package onnxruntime from PyPI, which has all Python tools,"
         )
         return conversion_failure(
-            f"{base} needs {name}.{tool}, which ONNX Runtime {here} does not have",
+            f"{base} needs {name}.{tool}, which the installed ONNX Runtime {here} does not have",
             f"Install {since} in the environment that runs pytest",
             kind="unavailable",
         )
@@ -282,6 +295,6 @@ def _missing(error: ImportError, base: str) -> Failure:
     else:
         needed = f"the package {name}, which" if name else "a package that"
         message = f"{base} needs {needed} can't be imported. {says('Python', str(error))}"
-    return conversion_failure(
-        message, supply_step(error, step, name) if name else "", kind="unavailable"
-    )
+    if not name:  # numpy's own: an extension module that was compiled for another version of it
+        return conversion_failure(message, _FITTING, kind="unavailable")
+    return conversion_failure(message, supply_step(error, step, name), kind="unavailable")

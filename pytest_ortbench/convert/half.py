@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 #: Elements that are rounded at a time.
 _PIECE = 1 << 22
 
+#: The first opset in which Conv takes bfloat16; other operators with weights did so before.
+_CONV_SINCE = 22
+
 #: Smallest and largest magnitude of float16, the smallest one subnormal.
 _TINIEST, _LARGEST = 5.96e-08, 65504.0
 
@@ -163,7 +166,17 @@ def _refuse_without_bfloat16(model: onnx.ModelProto, recipe: Recipe) -> None:
 
     weighted = with_weights(model)
     if weighted and not weighted.keys() - _without_bfloat16(model):
-        raise unconverted(f"bf16 changes nothing: {no_bfloat16(model)}", without_precision(recipe))
+        leave = without_precision(recipe)
+        if "Conv" in weighted and _opset(model) < _CONV_SINCE:
+            leave = (
+                f"Export the model with opset {_CONV_SINCE} or newer, or "
+                f"{without_precision(recipe, 'leave')}"
+            )
+        raise unconverted(f"bf16 changes nothing: {no_bfloat16(model)}", leave)
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    return max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1)
 
 
 def _take_weights(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:

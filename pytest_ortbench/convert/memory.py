@@ -37,8 +37,8 @@ def limit(conversion: Conversion) -> None:
     if size > _SMALL and needed > free:
         raise unconverted(
             f"to convert {conversion.size_bytes / 1e9:.1f} GB to {conversion.recipe.base} takes "
-            f"about {needed / 1e9:.0f} GB of memory, but only "
-            f"{f'{free / 1e9:.1f}'.removesuffix('.0')} GB are free",
+            f"about {needed / 1e9:.0f} GB of memory, and "
+            f"{f'{free / 1e9:.1f}'.removesuffix('.0')} GB are free here",
             more_memory(conversion),
         )
     _cap(free)

@@ -144,7 +144,7 @@ def _not_as_said(folder: Path) -> Failure:
 
 def _other_calibration(conversion: Conversion) -> Failure:
     place = conversion.recipe.calibration_data
-    named = f" in {place}" if place else ""
+    named = f" in {place}" if place else " (--ort-inputs)" if conversion.calibration else ""
     return case_failure(
         f"the calibration data{named} changed while the model was converted with it",
         "Wait until no program writes to the data any more, and run again",

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, nearest
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.units import parse_amount
 
@@ -91,7 +91,7 @@ def read_percent(written: OptionText) -> float:
 
 def read_memory(written: OptionText) -> int:
     """Read bytes of memory; less than an interpreter with ONNX Runtime takes is none."""
-    rule = "Write at least 100 MB, e.g. 8GB"
+    rule = "Write at least 100 MB, e.g. 512MB: the process that measures needs about as much itself"
     return int(_amount(written, "bytes", least=100e6 - 1, most=float(1 << 62), rule=rule))
 
 
@@ -129,16 +129,30 @@ def read_input_path(written: OptionText) -> Path:
 def read_label_file(written: OptionText) -> Path:
     """Read the path of a file of labels."""
     path = read_path(written.last, written)
+    if path.is_dir():
+        raise UsageError(
+            f"{str(path)!r} is a folder, not a file",
+            place=written.place,
+            hint="Name a CSV file that has a file name and its label on each line, e.g. cat.jpg,3. "
+            "For inputs from a text file, name a file with one label per line",
+        )
     if not path.is_file():
         raise UsageError(
-            f"{str(path)!r} is a folder, not a file"
-            if path.is_dir()
-            else f"the file {str(path)!r} does not exist",
+            f"the file {str(path)!r} does not exist",
             place=written.place,
-            hint=f"{'Name' if path.is_dir() else 'Correct the path. It must be that of'} a CSV "
-            "file that has a file name and its label on each line, e.g. cat.jpg,3",
+            hint=_one_beside(path),
         )
     return path
+
+
+def _one_beside(path: Path) -> str:
+    """The file in the same folder that may have been meant, as the next step."""
+    try:
+        names = [file.name for file in path.parent.iterdir() if file.is_file()]
+    except OSError:
+        return "Correct the path"
+    close = nearest(path.name, names)
+    return f"Did you mean {str(path.parent / close)!r}?" if close else "Correct the path"
 
 
 def read_output_file(written: OptionText) -> Path:

@@ -39,6 +39,9 @@ ASKING_FOR_A_UNIT: dict[str, tuple[str, str]] = {
     "J": ("mJ", "J"),
 }
 
+#: Minutes of the longer units that people write where hours are not known.
+_LONGER = {"h": 60, "hr": 60, "hour": 60, "hours": 60, "d": 1440, "day": 1440, "days": 1440}
+
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*$")
 
 
@@ -68,7 +71,9 @@ def parse_amount(text: str, unit: str, *, place: str, of: str = "this value") ->
         raise UsageError(
             f"{text!r} has the unit {written!r}, which {of} can't have",
             place=place,
-            hint=_with_a_unit(number, fitting),
+            hint=_in_known_units(float(number), written)
+            if "min" in known and written in _LONGER
+            else _with_a_unit(number, fitting),
         )
     value = float(number) * (known[written] if written else 1.0)
     if not math.isfinite(value):
@@ -84,6 +89,11 @@ def _with_a_unit(number: str, fitting: Sequence[str]) -> str:
     if len(fitting) > 1:
         return f"Write {number} with one of the units {', '.join(fitting)}"
     return f"Write {number} {fitting[0]}" if fitting else f"Write {number} without a unit"
+
+
+def _in_known_units(number: float, unit: str) -> str:
+    """The same time in minutes, the longest unit that is known."""
+    return f"Write {number * _LONGER[unit]:.15g}min"
 
 
 def has_unit(text: str) -> bool:
@@ -129,7 +139,11 @@ def parse_duration(text: str, *, place: str, may_be_zero: bool = False) -> float
         raise UsageError(
             f"{text!r} has the unit {written!r}, but only {known} are known",
             place=place,
-            hint=f"Write e.g. {number}ms",
+            hint=_in_known_units(float(number), written)
+            if written in _LONGER
+            else f"Write {number}min or {number}ms"
+            if written == "m"
+            else f"Write e.g. {number}ms",
         )
     return value
 
@@ -140,7 +154,7 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(sec|s|min|m|h)\s*")
 
 
 def parse_span(text: str, *, place: str) -> float:
-    """Read a span of a clock, ``10m`` or ``1h 30m``, in seconds.
+    """Read a span of a clock, ``10m`` or ``1h 30m``, in seconds; the caller reads ``none``.
 
     Args:
         text: What the user wrote; every number names its unit.
@@ -154,7 +168,11 @@ def parse_span(text: str, *, place: str) -> float:
     if not parts or _SPAN.sub("", text):
         match = _NUMBER.match(text)
         if match is None or not 0 < float(match[1]) < math.inf:
-            raise UsageError(f"{text!r} is not a time above 0", place=place, hint=hint)
+            raise UsageError(
+                f"{text!r} is not a time above 0",
+                place=place,
+                hint="Write e.g. 90s, 10m or 1h, or none for no limit",
+            )
         number, unit = match.groups()
         if not unit:
             hint = f"Write {number}m for minutes, or {number}s for seconds"

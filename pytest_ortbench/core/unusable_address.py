@@ -28,7 +28,7 @@ def unusable_address(
     if isinstance(error, socket.gaierror):
         return _of_host(host, "no address of this name is known")
     if error.errno == errno.EADDRNOTAVAIL:
-        return _of_host(host, "this is not an address of this machine")
+        return _of_host(host, "no network interface of this machine has this address")
     if error.errno == errno.EAFNOSUPPORT:
         return _of_host(host, why)
     above = " above 1023" if error.errno == errno.EACCES and port < 1024 else ""
@@ -46,5 +46,6 @@ def _of_host(host: str, why: str) -> UsageError:
     return UsageError(
         f"this machine can't listen at {host!r}: {why}",
         place="--host",
-        hint="Write an address of this machine, e.g. --host=127.0.0.1",
+        hint="To be reached from other machines, write --host=0.0.0.0. To be reached from this "
+        "machine only, write --host=127.0.0.1",
     )

@@ -69,8 +69,21 @@ def test_a_part_that_this_onnx_runtime_lacks_is_no_missing_package() -> None:
     assert failure.message.startswith(f"int4 needs {name}, ")
     assert f" {onnxruntime.__version__} " in failure.message
     other = as_failure(ModuleNotFoundError("No module", name="onnxruntime.later"), INT4)
-    assert "newer" in other.hint
+    assert "newer" not in other.hint  # a build without its tools lacks them in any version
+    assert "PyPI" in other.hint
     assert "1.22" not in other.hint
+
+
+def test_a_compiled_part_that_does_not_load_has_a_step() -> None:
+    failure = as_failure(ImportError("numpy.core.multiarray failed to import"), INT4)
+    assert failure.kind == "unavailable"
+    assert "numpy" in failure.hint
+
+
+def test_shapes_that_can_t_be_inferred_are_no_matter_of_a_node() -> None:
+    failure = as_failure(Exception("Incomplete symbolic shape inference"), INT4)
+    assert "nodes_to_exclude" not in failure.hint
+    assert "int4" in failure.hint
 
 
 SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")

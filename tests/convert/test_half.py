@@ -156,6 +156,7 @@ class TestHalf:
         failure = refusal(make, convolutions(opset=13), BF16)
         assert failure.kind == "unsupported"
         assert ("bfloat16" in failure.message, " 13" in failure.message) == (True, True)
+        assert (" 22 " in failure.hint, "--ort-precisions" in failure.hint) == (True, True)
 
 
 def namesakes(*, nested: bool = False) -> bytes:

@@ -46,6 +46,8 @@ def test_a_bad_amount_names_value_and_place(text: str) -> None:
     [
         ("3 dB", "1", "Write 3 without a unit"),
         ("3.5x", "1", "Write 3.5 without a unit"),
+        ("2h", "s", "Write 120min"),
+        ("1.5d", "s", "Write 2160min"),
         ("three", "1", "Write e.g. '1'"),
         ("3 dB", "ratio", "Write 3 %"),
         ("much", "ratio", "Write e.g. '1 %'"),
@@ -127,6 +129,14 @@ def test_a_duration_is_read_in_seconds(text: str, seconds: float) -> None:
         (
             "5MB",
             "'5MB' has the unit 'MB', but only ns, us, µs, ms, s, min are known. Write e.g. 5ms",
+        ),
+        (
+            "1h",
+            "'1h' has the unit 'h', but only ns, us, µs, ms, s, min are known. Write 60min",
+        ),
+        (
+            "5m",
+            "'5m' has the unit 'm', but only ns, us, µs, ms, s, min are known. Write 5min or 5ms",
         ),
         ("0ms", "'0ms' is not a time above 0. Write e.g. 50ms"),
         ("-5ms", "'-5ms' is not a time above 0. Write e.g. 50ms"),

@@ -25,4 +25,4 @@ from pytest_ortbench.core.unusable_address import unusable_address
 def test_the_option_that_is_wrong_is_the_place(error: OSError | UnicodeError, place: str) -> None:
     found = unusable_address("a.invalid", 80, error, port_place="--http")
     assert found.place == place
-    assert found.hint
+    assert ("--host=0.0.0.0" in found.hint) is (place == "--host")

@@ -278,6 +278,28 @@ def test_another_model_of_that_name_is_refused_before_it_is_fed(
     assert service.asked == []
 
 
+@pytest.mark.parametrize(
+    ("shape", "option"), [([3, 4], "--ort-batch-sizes=3"), ([-1, 5], "--ort-dims")]
+)
+def test_a_size_that_the_service_does_not_take_is_no_other_model(
+    service: Service, shape: list[int], option: str
+) -> None:
+    service.declared = [{"name": "x", "datatype": "FP32", "shape": shape}]
+    with pytest.raises(EngineRefusal) as caught:
+        asked_once(service.url)
+    assert option in caught.value.hint
+    assert "--ort-endpoint" not in caught.value.hint
+
+
+def test_memory_that_the_service_lacks_is_the_step() -> None:
+    def fails() -> None:
+        raise ExchangeError("server error", "why", status=500, said="CUDA out of memory")
+
+    with pytest.raises(EngineRefusal) as caught:
+        exchanged(fails)
+    assert "memory" in caught.value.hint
+
+
 def sent(
     url: str, count: int, *, timeout_s: float = AGES_S, holds_failures: bool = False,
     between: Callable[[int], None] = lambda _: None, right: RightAnswer | None = None,

@@ -90,3 +90,30 @@ def test_what_iree_never_answered_is_unsupported_and_what_fails_later_is_an_erro
         with pytest.raises(EngineRefusal) as caught:
             infer(feeds)
         assert caught.value.kind == kind
+
+
+def test_a_full_device_is_no_matter_of_the_model() -> None:
+    outputs = [Output(), Output("RESOURCE_EXHAUSTED; CUDA_ERROR_OUT_OF_MEMORY"), Output("lost")]
+    infer = Iree(TASK)._inference(lambda _: outputs.pop(0))
+    feeds = {"x": np.ones((1, 4), np.float32)}
+    infer(feeds)
+    for is_out_of_model in (False, True):
+        with pytest.raises(EngineRefusal) as caught:
+            infer(feeds)
+        assert ("--ort-providers" in caught.value.hint) is is_out_of_model
+
+
+@pytest.mark.parametrize(
+    ("said", "lacking"),
+    [("UNAVAILABLE; Vulkan runtime library not available", "libvulkan1"), ("lost", "driver")],
+)
+def test_the_step_names_what_a_driver_lacks(said: str, lacking: str) -> None:
+    def fails(_: str) -> None:
+        raise RuntimeError(said)
+
+    engine = Iree(TASK)
+    engine._runtime = SimpleNamespace(get_device=fails)
+    with pytest.raises(EngineRefusal) as caught:
+        engine._open_device()
+    assert lacking in caught.value.hint
+    assert "--ort-providers=iree:local-task" in caught.value.hint

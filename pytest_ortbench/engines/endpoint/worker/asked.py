@@ -20,6 +20,7 @@ from pytest_ortbench.engines.endpoint.worker.v2_model import (
     described_model,
     server_name,
     takes_binary,
+    unfit_sizes,
     why_another_model,
 )
 from pytest_ortbench.engines.seam import (
@@ -45,7 +46,7 @@ _LOG = "See the log of the service, which may say why"
 _CORRECT_IT = "Correct what the service answers"
 _STEPS = {
     "invalid": f"{_CORRECT_IT}. If it was another service that answered, correct --ort-endpoint",
-    "redirect": "Write the address that the service redirects to in --ort-endpoint",
+    "redirect": "Change --ort-endpoint to the address that the service redirects to",
 }
 #: The next step by the status of an answer.
 _AUTHORIZE = (
@@ -148,6 +149,17 @@ class Endpoint(Engine):
 
     def _require_model(self, metadata: ModelMetadata, address: EndpointAddress) -> None:
         another = why_another_model(metadata, self.task)
+        unfit = unfit_sizes(metadata, self.task)
+        if another and unfit:
+            raise EngineRefusal(
+                f"{address.model!r} at the endpoint does not take the sizes of this case: "
+                f"{another}",
+                kind="error",
+                hint=f"Write --ort-batch-sizes={unfit[0]}"
+                if [*unfit] == [0]
+                else "If this size is free in the ONNX file, set it with --ort-dims. If not, name "
+                "the ONNX file of the model that the service serves",
+            )
         if another:
             raise EngineRefusal(
                 f"{address.model!r} at the endpoint is not the model to measure: {another}",
@@ -270,6 +282,8 @@ def exchanged(step: Callable[[], T], hint: str = "", *, is_ours: bool = False) -
         else:
             known = _START_IT if kind == "unavailable" else _STEPS.get(error.kind, _LOG)
             known = _STATUS_STEPS.get(error.status, known)
+        if "out of memory" in error.said.lower():
+            known = "Free memory where the service runs, and run again"
         raise EngineRefusal(
             f"the endpoint gave no usable answer: {error}",
             kind=kind,

@@ -127,7 +127,7 @@ class HttpClient:
         sending = _Sending()
         async with self._answer("POST", url, body, headers, sending) as response:
             if response.status != 200:
-                raise _refused(response.status, await _read(response, MOST_BYTES))
+                raise _refused(response, await _read(response, MOST_BYTES))
             _require_plain(response)
             size = 0
             async for line in response.content:
@@ -148,7 +148,7 @@ class HttpClient:
         async with self._answer(method, url, body, headers, sending) as response:
             read = await _read(response, most_bytes)
             if response.status != 200:
-                raise _refused(response.status, read)
+                raise _refused(response, read)
             _require_plain(response)
             return Reply(read, response.headers, written_ns=sending.written_ns)
 
@@ -233,11 +233,15 @@ def _require_size(response: Any, size: int, most_bytes: int) -> None:
         raise ExchangeError("too large", f"the answer has more than {most_bytes} bytes")
 
 
-def _refused(status: int, body: bytes) -> ExchangeError:
+def _refused(response: Any, body: bytes) -> ExchangeError:
+    status: int = response.status
     kind = {3: "redirect", 4: "client error", 5: "server error"}.get(status // 100, "invalid")
     text = short_line(decode_error(body))
     message = f"the service answered with status {status}"
-    return ExchangeError(kind, f"{message}: {text}" if text else message, status=status)
+    target = short_line(response.headers.get("Location", ""))
+    if kind == "redirect" and target:
+        return ExchangeError(kind, f"{message}, which redirects to {target}", status=status)
+    return ExchangeError(kind, f"{message}: {text}" if text else message, status=status, said=text)
 
 
 def _one_line(error: Exception) -> str:

@@ -45,8 +45,9 @@ class V2Model:
     def __init__(self, address: EndpointAddress, task: EngineTask, encoding: str) -> None:
         self._address = address
         self._binary = encoding == "binary"
-        self._inputs = {tensor.name: datatype_of(tensor) for tensor in task.inputs}
-        self._outputs = {tensor.name: datatype_of(tensor) for tensor in task.outputs}
+        ours = "app" in task.options
+        self._inputs = {t.name: datatype_of(t, is_ours=ours) for t in task.inputs}
+        self._outputs = {t.name: datatype_of(t, is_ours=ours) for t in task.outputs}
 
     def request(self, feeds: Mapping[str, Any]) -> HttpRequest:
         """Return the request that feeds arrays by the names of the inputs."""
@@ -84,8 +85,12 @@ class V2Model:
         return [tensors[name].array for name in self._outputs]
 
 
-def datatype_of(tensor: EngineTensor) -> str:
+def datatype_of(tensor: EngineTensor, *, is_ours: bool = False) -> str:
     """Return the protocol's name of the type of a tensor.
+
+    Args:
+        tensor: The tensor.
+        is_ours: Whether the service is started for the case (``--ort-serve``).
 
     Raises:
         EngineRefusal: if it has none.
@@ -93,10 +98,10 @@ def datatype_of(tensor: EngineTensor) -> str:
     element = tensor.type.removeprefix("tensor(").removesuffix(")")
     if element not in DATATYPE_OF:
         raise EngineRefusal(
-            f"{tensor.name!r} has the type {tensor.type}, which the Open Inference Protocol can't "
-            "send",
-            hint="To measure the ONNX file without a service, leave out --ort-endpoint, "
-            "--ort-serve, and the provider 'endpoint' in --ort-providers",
+            f"{tensor.name!r} has the type {tensor.type}, which pytest-ortbench can't send to a "
+            "service",
+            hint="To measure the ONNX file without a service, leave "
+            f"{'--ort-serve' if is_ours else '--ort-endpoint'} out",
         )
     return DATATYPE_OF[element]
 
@@ -143,7 +148,7 @@ def why_another_model(metadata: ModelMetadata, task: EngineTask) -> str:
         )
     for tensor in task.inputs if declared else ():
         told, fed = declared[tensor.name], tensor.shape or ()
-        if told.datatype != datatype_of(tensor):
+        if told.datatype != datatype_of(tensor, is_ours="app" in task.options):
             return (
                 f"the input {tensor.name!r} of the service is {told.datatype}, not "
                 f"{datatype_of(tensor)}"
@@ -156,6 +161,30 @@ def why_another_model(metadata: ModelMetadata, task: EngineTask) -> str:
     outputs = {tensor.name for tensor in metadata.outputs}
     lacking = [tensor.name for tensor in task.outputs if outputs and tensor.name not in outputs]
     return f"the service has no output {lacking[0]!r}" if lacking else ""
+
+
+def unfit_sizes(metadata: ModelMetadata, task: EngineTask) -> dict[int, int]:
+    """Return the sizes of a service, by axis, that inputs of a task differ from.
+
+    It is empty where more differs than sizes: then it is another model.
+    """
+    declared = {tensor.name: tensor for tensor in metadata.inputs}
+    outputs = {tensor.name for tensor in metadata.outputs}
+    if {*declared} != {tensor.name for tensor in task.inputs} or (
+        outputs and not outputs.issuperset(tensor.name for tensor in task.outputs)
+    ):
+        return {}
+    unfit: dict[int, int] = {}
+    for tensor in task.inputs:
+        told, fed = declared[tensor.name], tensor.shape or ()
+        if told.datatype != datatype_of(tensor) or len(told.shape) != len(fed):
+            return {}
+        unfit |= {
+            axis: size
+            for axis, (size, own) in enumerate(zip(told.shape, fed, strict=True))
+            if size not in (-1, own)
+        }
+    return unfit
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -35,6 +35,7 @@ _TARGET_CPU = "iree-llvmcpu-target-cpu"
 #: By default it computes doubles as floats, and then fails at those of inputs and outputs.
 _DEMOTE = "iree-input-demote-f64-to-f32"
 _WORKER_THREADS = "task_topology_group_count"
+_ON_CPU = "measure on the CPU, write --ort-providers=iree:local-task"
 #: How messages of the compiler name operators: ``onnx.Unique``, ``'torch.aten.fft_rfft'``.
 _OPERATOR = re.compile(r"onnx\.([A-Z]\w*)|'(torch\.(?!operator)[\w.]+)'")
 #: What failed in a line of the compiler, behind where.
@@ -75,7 +76,7 @@ class Iree(Engine):
         backend = _BACKENDS.get(self.driver)
         if backend is None:
             raise EngineRefusal(
-                f"IREE has no driver {self.driver!r}",
+                f"pytest-ortbench knows no driver {self.driver!r} of IREE",
                 kind="unavailable",
                 hint=f"Choose one of the drivers {', '.join(_BACKENDS)}, e.g. "
                 "--ort-providers=iree:local-task",
@@ -98,7 +99,9 @@ class Iree(Engine):
         except RuntimeError as error:
             raise EngineRefusal(
                 f"IREE can't load the model. {runtime_said(str(error))}",
-                hint=without_engine("iree"),
+                hint=f"Update the driver of the GPU. To {_ON_CPU}"
+                if "INCOMPATIBLE" in str(error) and not self.driver.startswith("local")
+                else without_engine("iree"),
             ) from error
         (name,) = (name for name in module.function_names if not _NOT_THE_MODEL.search(name))
         return self._inference(context.modules[module.name][name])
@@ -140,7 +143,9 @@ class Iree(Engine):
                 raise EngineRefusal(
                     f"IREE can't run the model. {runtime_said(str(error))}",
                     kind=kind,
-                    hint=f"Run again. If this happens twice, {without_engine('iree', 'leave')}"
+                    hint="End other programs that use the memory of the device, and run again"
+                    if "RESOURCE_EXHAUSTED" in str(error)
+                    else f"Run again. If this happens twice, {without_engine('iree', 'leave')}"
                     if self._has_answered
                     else without_engine("iree"),
                 ) from error
@@ -177,11 +182,13 @@ class Iree(Engine):
         try:
             self._device = self._runtime.get_device(self.driver)
         except (RuntimeError, ValueError) as error:
+            lacking = "the device's own driver"
+            if "runtime library not available" in str(error):
+                lacking = "the Vulkan library where pytest runs, e.g. with 'apt install libvulkan1'"
             raise EngineRefusal(
                 f"IREE can't open the driver {self.driver!r}. {runtime_said(str(error))}",
                 kind="unavailable",
-                hint="To measure on the CPU, write --ort-providers=iree:local-task. To use "
-                f"{self.driver}, install the device's own driver",
+                hint=f"To {_ON_CPU}. To use {self.driver}, install {lacking}",
             ) from error
 
     def _compile(self, path: Path, backend: str) -> None:
