@@ -18,6 +18,7 @@ WHOLE_MODULES: dict[str, str] = {
     "convert/variants.py": "files of the system",
     "engines/tract/worker.py": "messages of tract, types as ONNX Runtime spells them",
     "engines/iree/worker/__init__.py": "messages of IREE, types as ONNX Runtime spells them",
+    "engines/endpoint/worker/asked.py": "what services say of an error",
     "engines/endpoint/worker/openai_request.py": "lines of an answer",
     "engines/endpoint/worker/responder.py": "heads of HTTP",
     "engines/jax/worker.py": "names of threads of XLA, types as ONNX Runtime spells them",
