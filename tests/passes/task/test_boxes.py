@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from pytest_ortbench.core.dataset import Boxes
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.passes.task.run.boxes import _from_first
 from pytest_ortbench.passes.task.worker.box_forms import kept_boxes
 from pytest_ortbench.passes.task.worker.boxes import BoxReader, ImageTable, PictureBoxes
 
@@ -259,6 +261,14 @@ class TestSuppression:
             if all(overlap(boxes[number], boxes[other]) <= 0.7 for other in rivals):
                 kept.append(int(number))
         assert kept_boxes(boxes, scores, labels).tolist() == kept[:300]
+
+
+@pytest.mark.parametrize(("categories", "named"), [([7], ["7"]), ([1, 3, 9], ["1", "3"])])
+def test_classes_are_told_with_the_categories_that_the_first_of_them_are(
+    categories: list[int], named: list[str]
+) -> None:
+    told = _from_first({"categories": categories})
+    assert re.findall(r"category (\d+)", told) == named
 
 
 def test_values_out_of_scale_are_read_where_the_form_is_known() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import zipfile
 from dataclasses import dataclass, replace
@@ -119,7 +118,7 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
     if not before.mean_ap_50:
         raise _unfit(
             "the reference detects boxes, but none overlaps a labelled box of its category "
-            f"({other.label}; read as {_form_words(dataset, other)}; {told_by})",
+            f"(read as {_form_words(dataset, other)}; {told_by})",
             "If the model has other classes, name a function that returns boxes with ids of "
             f"categories, e.g. --ort-dataset={dataset.label}:reader.py:boxes. If not, check the "
             "scaling of the pictures (--ort-preprocess)"
@@ -173,8 +172,8 @@ def _categories(truth: dict[str, Any], sides: list[Detected]) -> tuple[dict[int,
 
 def _from_first(truth: dict[str, Any]) -> str:
     """How classes are counted where nothing tells it: with the first two categories."""
-    named = (f"class {at} is category {number}" for at, number in enumerate(truth["categories"]))
-    return ", ".join(itertools.islice(named, 2))
+    named = [f"{at} as category {number}" for at, number in enumerate(truth["categories"][:2])]
+    return f"class {' and class '.join(named)}"
 
 
 def _known(rows: NDArray[Any], classes: dict[int, int], truth: dict[str, Any]) -> NDArray[Any]:
