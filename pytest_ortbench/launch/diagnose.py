@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from pytest_ortbench.core.errors import in_quotes, says
+from pytest_ortbench.core.lfs_pointer import PULL, is_pointer
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.launch.diagnose_conversions import (
@@ -45,9 +46,9 @@ from pytest_ortbench.launch.native_text import (
     readable,
     said_by,
 )
+from pytest_ortbench.launch.steps import less_memory
 
 __all__ = [
-    "SMALLER_INPUTS",
     "Evidence",
     "diagnose",
     "graph_refused",
@@ -58,11 +59,6 @@ __all__ = [
 ]
 
 _RUNTIME = "ONNX Runtime"
-
-SMALLER_INPUTS = (
-    "Measure smaller inputs, e.g. with --ort-batch-sizes=1, or with smaller sizes in --ort-dims. "
-    "If they are small already, use a machine or a device with more memory"
-)
 
 
 def diagnose(evidence: Evidence) -> Failure:
@@ -126,7 +122,7 @@ def _memory(evidence: Evidence) -> Failure | None:
         evidence,
         "out_of_memory",
         f"memory ran out. {says('The process', text, 500)}" if text else "memory ran out",
-        SMALLER_INPUTS,
+        less_memory(evidence.case, refusal.phase),
     )
 
 
@@ -192,11 +188,14 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
                 "error",
                 f"{' or '.join(named)} is not a library of custom operators, since it does not "
                 "have the function RegisterCustomOps",
-                "If you build this library, export the function from it. If you meant another "
+                'If you build this library, declare the function extern "C". If you meant another '
                 "file, correct --ort-custom-ops",
             )
         if "No such file" in text or "cannot find" in text.lower():
             return _missing_custom_ops(evidence)
+        pointer = next((path for path in named if is_pointer(Path(path))), "")
+        if pointer:
+            return failure_of(evidence, "error", f"{pointer} is a Git LFS pointer", PULL)
         return failure_of(
             evidence,
             "error",
@@ -211,7 +210,8 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
     hint = f"Name the library that defines {operator}, e.g. --ort-custom-ops=libops.so"
     if domain == _OWN_DOMAIN:
         hint = (
-            f"ONNX Runtime brings this operator itself in other versions. {newer_runtime(evidence)}"
+            f"{newer_runtime(evidence)}. If the newest one lacks this operator, too, export the "
+            f"model without {operator}"
         )
     if domain == "ai.onnx.contrib":
         hint = (
@@ -230,7 +230,8 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
 
 def _absent_custom_ops(evidence: Evidence, path: str) -> Failure:
     """Return the failure of a file of custom operators that does not exist."""
-    message, hint = f"the file {path} of --ort-custom-ops does not exist", "Correct the path"
+    message = f"the file {path} of --ort-custom-ops does not exist any more"
+    hint = "Restore the file, and run again"
     runtime = runtime_of_refusal(evidence)
     if not runtime.shares_files:
         message = f"the file {path} is neither on this machine nor in the runtime {runtime.label!r}"
@@ -273,8 +274,8 @@ def _versions(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"the model has IR version {wanted}, but {runtime} supports up to {supported}",
-            f"{newer_runtime(evidence)}. To keep {runtime}, save the model again with the Python "
-            f"package onnx, with model.ir_version = {supported}",
+            f"{newer_runtime(evidence)}. To keep {runtime}, make the model again for it, with "
+            f"model.ir_version = {supported} and an operator set that it supports",
         )
     match = re.search(
         r"Opset (\d+) is under development.*?support for domain (\S+) is till opset (\d+)",
@@ -306,7 +307,7 @@ def _operators(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"{_tried(evidence)} no implementation of {operator} (operator set {opset}) for the "
-            f"types of its inputs. {said_by(_RUNTIME, text)}",
+            f"types of its inputs{_put_in(evidence, operator)}. {said_by(_RUNTIME, text)}",
             step_for_types(evidence, operator),
         )
     match = re.search(r"No Op registered for (\w+) with domain_version of (\d+)", text)
@@ -324,6 +325,14 @@ def _operators(evidence: Evidence) -> Failure | None:
     if error_code(text) == "NOT_IMPLEMENTED":
         return failure_of(evidence, "unsupported", said_by(_RUNTIME, text), _whose_fault(evidence))
     return None
+
+
+def _put_in(evidence: Evidence, operator: str) -> str:
+    """Say that an operator is none of the model's, if it is known not to be."""
+    ops = evidence.case.model.op_types if evidence.case is not None else {}
+    if not ops or operator in ops:
+        return ""
+    return " (ONNX Runtime puts it in the place of another operator of the model)"
 
 
 def _tried(evidence: Evidence) -> str:
@@ -417,6 +426,9 @@ def _step_for_inputs(evidence: Evidence) -> str:
     files = {spec.path for spec in evidence.case.inputs if spec.path} if evidence.case else set()
     if files:
         return f"Correct the arrays in {', '.join(sorted(files))}"
+    if evidence.case is not None and evidence.case.dims:
+        given = ",".join(f"{name}:{size}" for name, size in evidence.case.dims.items())
+        return f"Write sizes that fit in place of --ort-dims={given}, or leave this option out"
     options = _options_of_sizes(evidence)
     sizes = f"Set sizes that fit, e.g. with {' or '.join(options)}. " if options else ""
     return f"{sizes}To feed your own data, add e.g. --ort-inputs=data.npz"
@@ -443,16 +455,17 @@ def _refused(text: str) -> str:
 
 
 def _options_of_sizes(evidence: Evidence) -> list[str]:
-    """Return the options that set the sizes which the case's model leaves open."""
+    """Return the options that set the sizes which the case's model leaves open: to other ones."""
     if evidence.case is None:
         return ["--ort-batch-sizes", "--ort-dims"]
     shapes = [info.shape for info in evidence.case.model.inputs if info.shape]
     batches = {shape[0] for shape in shapes if isinstance(shape[0], str)}
     others = {size for shape in shapes for size in shape[1:] if isinstance(size, str)} - batches
     named = sorted(size for size in others if size.isidentifier())
+    fed = {each.symbol: each.size for spec in evidence.case.inputs for each in spec.resolved}
     return [
-        *(["--ort-batch-sizes=1"] if batches else []),
-        *(f"--ort-dims={size}:16" for size in named[:1]),
+        *([f"--ort-batch-sizes={1 if evidence.case.batch > 1 else 2}"] if batches else []),
+        *(f"--ort-dims={size}:{2 * fed.get(size, 0) or 16}" for size in named[:1]),
     ]
 
 

@@ -15,6 +15,10 @@ from pytest_ortbench.launch.native_text import readable
 
 #: What fits an ONNX Runtime of before 1.19.
 _OLD_NUMPY = "numpy<2"
+#: On Windows it is this that ONNX Runtime lacks or has too old.
+_VISUAL_CPP = (
+    "Install the newest Visual C++ Redistributable, https://aka.ms/vs/17/release/vc_redist.x64.exe"
+)
 _NO_NUMPY = re.compile(r"No module named '?numpy'?$")
 
 
@@ -39,7 +43,7 @@ def not_imported(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             f"{text}: another distribution of ONNX Runtime was installed over it, or removed",
-            _one_distribution(runtime_of_refusal(evidence)),
+            _one_distribution(evidence),
         )
     if refusal.error == "NumpyMismatch":
         return failure_of(
@@ -65,21 +69,26 @@ def not_imported(evidence: Evidence) -> Failure | None:
         evidence,
         "unavailable",
         f"ONNX Runtime can't be imported. {says('Python', text)}",
-        how_to_install(library, evidence)
+        _VISUAL_CPP
+        if "DLL load failed" in refusal.text and not library
+        else how_to_install(library, evidence)
         if library
         else _install_again(evidence)
         + "To try another version, write e.g. --ort-runtimes=onnxruntime==1.20.1",
     )
 
 
-def _one_distribution(runtime: Runtime) -> str:
+def _one_distribution(evidence: Evidence) -> str:
     """The step where parts of one distribution of ONNX Runtime lie in the place of another."""
+    runtime, provider = runtime_of_refusal(evidence), evidence.provider
+    of_nvidia = provider is not None and provider.alias in ("cuda", "tensorrt")
     if runtime.requirements:
         return made_anew(runtime)
     there = "" if runtime.label == "current" else f"In {_python(runtime)}, do this: "
     return (
         f"{there}Uninstall every package whose name begins with onnxruntime ('pip list' shows "
         "them). Then install what you need, e.g. with: pip install onnxruntime"
+        + ("-gpu" if of_nvidia else "")
     )
 
 

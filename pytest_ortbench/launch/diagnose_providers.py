@@ -10,7 +10,7 @@ from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, supplied_by
 from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of, runtime_of_refusal, where
-from pytest_ortbench.launch.lost_device import HINT, lost_device
+from pytest_ortbench.launch.lost_device import lost_device
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
 from pytest_ortbench.launch.native_text import error_lines, readable, said_by
 from pytest_ortbench.schema.protocol import Refusal
@@ -33,11 +33,11 @@ def at_fault(provider: Provider | None, refusal: Refusal) -> Provider | None:
 
 def device_lost(evidence: Evidence) -> Failure | None:
     """A device that is gone, in whichever phase that shows."""
-    words = lost_device(evidence.refusal.text)
-    if not words:
-        return None
     name = evidence.provider.name if evidence.provider else "the provider"
-    return failure_of(evidence, "unavailable", f"the device of {name} was lost: '{words}'", HINT)
+    lost = lost_device(evidence.refusal.text, f"the device of {name}")
+    if lost is None:
+        return None
+    return failure_of(evidence, "unavailable", f"{lost.what}: '{lost.words}'", lost.hint)
 
 
 def provider_missing(evidence: Evidence) -> Failure | None:
@@ -243,16 +243,17 @@ def _library_failure(evidence: Evidence, library: str) -> Failure:
         evidence,
         "unavailable",
         f"{name} needs {library}{needs}, which is not installed {where(evidence)}",
-        how_to_install(library, evidence),
+        how_to_install(library, evidence, by_pip=True),
     )
 
 
-def how_to_install(library: str, evidence: Evidence) -> str:
+def how_to_install(library: str, evidence: Evidence, *, by_pip: bool = False) -> str:
     """Return the next step where a library can't be opened.
 
     Args:
         library: Its file name.
         evidence: What is known of the refusal.
+        by_pip: Whether ONNX Runtime looks for it, which finds what pip installs.
     """
     product = implied_by(library)
     if library.startswith("libvulkan.so"):
@@ -260,12 +261,15 @@ def how_to_install(library: str, evidence: Evidence) -> str:
     path = next((name for end, name in _SEARCHED.items() if library.endswith(end)), _ON_LINUX)
     with_pip = (
         ", e.g. with: pip install 'onnxruntime-gpu[cuda,cudnn]'"
-        if product.startswith(("CUDA", "cuDNN")) and not runtime_of_refusal(evidence).requirements
+        if by_pip
+        and product.startswith(("CUDA", "cuDNN"))
+        and not runtime_of_refusal(evidence).requirements
         else ""
     )
+    there = "" if runtime_of_refusal(evidence).shares_files else " there"
     return (
-        f"Install {product or library}{with_pip}. If it is installed, add the folder of {library} "
-        f"to {path}"
+        f"Install {product or library}{there}{with_pip}. If it is installed, add the folder of "
+        f"{library} to {path}"
     )
 
 

@@ -78,11 +78,17 @@ def step_for_types(evidence: Evidence, operator: str) -> str:
             f"The model names operator set {opset}, of which ONNX Runtime lacks operators. Export "
             f"the model again with operator set {_LEAST_OPSET} or higher"
         )
-    return (
-        f"If the inputs of {operator} are floats, try another precision, e.g. "
-        "--ort-precisions=fp32. If they are integers, export the model with Cast nodes around "
-        f"{operator}, to a type such as int32 or float"
-    )
+    if evidence.case is not None:
+        model, precision = evidence.case.model, evidence.case.variant.precision
+        fed = [info for info in model.inputs if info.type == "tensor(bfloat16)"]
+        if fed or model.weight_types.get("bfloat16"):
+            # No precision helps: the reference is computed with the file as it is.
+            return "Export the model in float32 in place of bfloat16"
+        if precision != "native":
+            return f"Leave {precision} out of --ort-precisions"
+        if model.weight_types.get("float16"):
+            return "Try another precision, e.g. --ort-precisions=fp32"
+    return f"Export the model with another type for the inputs of {operator}, e.g. float32 or int32"
 
 
 def failure_of(evidence: Evidence, kind: str, message: str, hint: str = "") -> Failure:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.descendants import MARK, end_marked
 from pytest_ortbench.core.errors import WorkerError, says
 from pytest_ortbench.core.failures import case_error
@@ -23,12 +23,13 @@ from pytest_ortbench.core.outcome import PHASES, Failure
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.launch import bootstrap
 from pytest_ortbench.launch.channel import Channel, Garbage
-from pytest_ortbench.launch.diagnose import SMALLER_INPUTS, out_of_memory
+from pytest_ortbench.launch.diagnose import out_of_memory
 from pytest_ortbench.launch.diagnose_system import how_to_start
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
-from pytest_ortbench.launch.lost_device import HINT, lost_device
+from pytest_ortbench.launch.lost_device import lost_device
 from pytest_ortbench.launch.memory_limit import MemoryLimit
 from pytest_ortbench.launch.pipes import DeadlinePassed, HungUp, Overweight, Pipes, open_pipes
+from pytest_ortbench.launch.steps import EndSteps, by_hand, less_memory, own_command, raised_limit
 from pytest_ortbench.schema.protocol import Close, PhaseEntered, Refusal
 from pytest_ortbench.schema.question import Question, answer_type
 from pytest_ortbench.schema.wire import new_token
@@ -68,7 +69,8 @@ class WorkerProcess:
     Attributes:
         phase: What the worker is doing, a key of :func:`~pytest_ortbench.core.failure.phases`.
         log: File that holds what native code printed.
-        another: How to do without the native code that computes, as a step.
+        steps: What helps where it ends by itself.
+        case: The case that it measures, if that is known.
         time_limit_s: That of the case that the worker measures, of which this process may have had
             a part only; 0 without a case.
 
@@ -94,9 +96,10 @@ class WorkerProcess:
     ) -> None:
         self.phase = "start"
         self.log = log
-        self.another = _ANOTHER_RUNTIME
+        self.steps = EndSteps()
+        self.case: Case | None = None
         self.time_limit_s = 0.0
-        self._label = runtime.label
+        self._runtime = runtime
         self._on_phase = on_phase
         self._started = time.monotonic()
         self._oom_kills = oom_kills()
@@ -141,7 +144,8 @@ class WorkerProcess:
         if self.closed:
             how = ending(self._process.returncode)
             message = f"the measured process {how} while it waited for the next step"
-            raise WorkerError(self._failure("crash", message, self._again_or_another()))
+            hint = self.steps.usual(how.signal) or self.steps.again()
+            raise WorkerError(self._failure("crash", message, hint))
         self._busy = True
         line, self._unsent = self._unsent, b""
         if line:
@@ -263,7 +267,9 @@ class WorkerProcess:
                 tells_phase=True,
             )
         except Overweight:
-            self._give_up("out_of_memory", self._over_limit(), _SMALLER_OR_MORE, tells_phase=True)
+            self._give_up(
+                "out_of_memory", self._over_limit(), raised_limit(self.phase), tells_phase=True
+            )
         except Garbage as error:
             message = f"the measured process sent no valid answer: {error}"
             self._give_up("error", message, self._noise())
@@ -282,16 +288,22 @@ class WorkerProcess:
         if memory is not None:
             failure = memory
         elif lost:
-            message = f"the device was lost while {_doing(self.phase)}: '{lost}'. The process {how}"
+            message = f"{lost.what} while {_doing(self.phase)}: '{lost.words}'. The process {how}"
             failure = self._failure(
-                "unavailable", message, HINT, tells_phase=True, tells_signal=True
+                "unavailable", message, lost.hint, tells_phase=True, tells_signal=True
             )
         elif self.phase == "start" and not how.signal:
-            message = f"the Python of the runtime {self._label!r} {how} before it could measure"
-            failure = self._failure("error", message, self._noise() or self._what_to_read(log))
+            own = own_command(self._runtime)
+            message = (
+                f"the {'command' if own else 'Python'} of the runtime {self._runtime.label!r} "
+                f"{how} before it could measure"
+            )
+            silent = by_hand(self._runtime) if own and not log.strip() else ""
+            hint = self._noise() or silent or self._what_to_read(log)
+            failure = self._failure("error", message, hint)
         else:
             message = f"the measured process {how} while {_doing(self.phase)}"
-            hint = self._usual_cause(how.signal) or self._what_to_read(log)
+            hint = self.steps.usual(how.signal) or self._what_to_read(log)
             failure = self._failure("crash", message, hint, tells_phase=True, tells_signal=True)
         raise WorkerError(_with_end(failure, how, log))
 
@@ -305,7 +317,8 @@ class WorkerProcess:
         words = out_of_memory(tail(log))
         if how.signal == "SIGKILL" and limited:
             message = f"{self._over_limit()}, while {_doing(self.phase)}"
-            return self._failure("out_of_memory", message, _SMALLER_OR_MORE, tells_phase=True)
+            step = raised_limit(self.phase)
+            return self._failure("out_of_memory", message, step, tells_phase=True)
         if how.signal == "SIGKILL" and oom_kills() > self._oom_kills:
             message = f"memory ran out while {_doing(self.phase)}, so the kernel killed the process"
             tells_signal = False
@@ -317,7 +330,7 @@ class WorkerProcess:
         return self._failure(
             "out_of_memory",
             message,
-            SMALLER_INPUTS,
+            less_memory(self.case, self.phase),
             tells_phase=True,
             tells_signal=tells_signal,
         )
@@ -348,20 +361,10 @@ class WorkerProcess:
             tells_signal=tells_signal,
         )
 
-    def _usual_cause(self, signal_name: str) -> str:
-        """The next step where a signal tells it; empty for others."""
-        if signal_name == "SIGKILL":
-            return _KILLED
-        meaning = _USUAL.get(signal_name, "")
-        return f"{meaning}{self.another}" if meaning else ""
-
-    def _again_or_another(self) -> str:
-        return f"Measure the case again. If this happens again, {self.another}"
-
     def _what_to_read(self, log: str) -> str:
         """The next step where what native code printed may say why: if it printed anything."""
         if not log.strip():
-            return self._again_or_another()
+            return self.steps.again()
         return (
             "Read what the process printed: it stands below 'Native log:' in the failure of the "
             "test"
@@ -468,24 +471,6 @@ def _each(pid: int, act: Callable[[psutil.Process], None]) -> None:
     for process in _processes(pid):
         with contextlib.suppress(psutil.Error):
             act(process)
-
-
-_SMALLER_OR_MORE = (
-    "Measure smaller inputs with --ort-batch-sizes or --ort-dims. To allow more memory, raise "
-    "--ort-memory-limit"
-)
-
-_ANOTHER_RUNTIME = "try another version of ONNX Runtime, e.g. --ort-runtimes=onnxruntime==1.20.1"
-
-#: What a signal usually means; what follows is how to do without the code that sent it.
-_USUAL = {
-    "SIGILL": "This CPU lacks an instruction that the process used. To do without it, ",
-    "SIGSEGV": "The fault is in native code. To do without it, ",
-}
-_KILLED = (
-    "Another program or the kernel killed the process. Run 'dmesg': if it was the kernel, memory "
-    "ran out, and smaller inputs help"
-)
 
 
 def _doing(phase: str) -> str:

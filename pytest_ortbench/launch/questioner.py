@@ -17,6 +17,7 @@ from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.other_side import with_side
 from pytest_ortbench.launch.process import Refused, WorkerProcess
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles, travelling
+from pytest_ortbench.launch.steps import EndSteps
 from pytest_ortbench.schema.case_questions import ProfilePlacement
 from pytest_ortbench.schema.file_questions import SeeContents
 from pytest_ortbench.schema.question import Question, case_in
@@ -62,10 +63,13 @@ class Questioner:
         self._provider = provider if case is None else case.provider
         self._runtime = runtime
         if self._provider is not None and self._provider.role in ("engine", "framework"):
-            process.another = (
-                f"install another version of {self._provider.name}, or leave "
+            process.steps = EndSteps(
+                another=f"install another version of {self._provider.name}, or leave "
                 f"{self._provider.alias} out of --ort-providers"
             )
+        if case is not None and case.session.custom_ops:
+            process.steps = replace(process.steps, own=" and ".join(case.session.custom_ops))
+        process.case = case
         if case is not None:
             process.time_limit_s = case.sampling.timeout_s
         self._seals: list[seal.Seal] = []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.file_digest import content_of, file_digest
 from pytest_ortbench.core.outcome import CHANGED_FILE
@@ -67,8 +67,13 @@ class Seal:
                 raise _removed(Path(error.filename or model.path)) from error
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else None
-                how = f"can't be read any more: {reason or error}"
-                raise _changed(model.path, how, _RESTORE) from error
+                raise case_error(
+                    f"{model.path} can't be read any more. "
+                    f"{says('The system', reason or str(error))}",
+                    _RESTORE,
+                    kind="error",
+                    phase=CHANGED_FILE,
+                ) from error
             if now != model.digest:
                 raise _changed(model.path, _told(model.digest, now, bool(model.external)))
         for path, before in self.contents:
@@ -151,10 +156,10 @@ def _removed(path: Path) -> WorkerError:
     )
 
 
-def _changed(path: Path, how: str, hint: str = _WAIT) -> WorkerError:
+def _changed(path: Path, how: str) -> WorkerError:
     return case_error(
         f"{path} has changed since pytest collected it ({how})",
-        hint,
+        _WAIT,
         kind="error",
         phase=CHANGED_FILE,
     )

@@ -191,7 +191,9 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
             f"{name} is {table!r}, not a table of keys",
             place=str(path),
             hint=f"In place of this line, write [{name}] on one line, and file = "
-            f"{json.dumps(table if isinstance(table, str) else 'model.onnx')} on the next",
+            f"{json.dumps(table)} on the next"
+            if isinstance(table, str)
+            else "Remove this line: each entry of the catalogue is a model",
         )
     known = [item.name for item in fields(CatalogueEntry) if item.name not in ("name", "place")]
     _check_keys(table, known, place)
@@ -271,7 +273,9 @@ def _check_hint(name: str, hint: object, place: str) -> None:
         raise UsageError(
             f"kind {kind!r} needs the key 'choices' with its values",
             place=place,
-            hint=f'Write e.g. {{ kind = "{kind}", choices = ["0", "1"] }}',
+            hint='Write e.g. { kind = "constant", choices = ["0"] }'
+            if kind == "constant"
+            else 'Write e.g. { kind = "choice", choices = ["0", "1"] }',
         )
 
 
@@ -286,7 +290,10 @@ def _like(value: object) -> str:
 
 def _adding_kind(hint: Mapping[str, object]) -> str:
     """Return how a hint gets its kind, by the keys that it has."""
-    kind = "choice" if "choices" in hint else "uniform" if {"low", "high"} & {*hint} else "normal"
+    bounds = [hint[key] for key in ("low", "high") if key in hint]
+    whole = len(bounds) == 2 and all(isinstance(bound, int) for bound in bounds)
+    of_bounds = "integers" if whole else "uniform"
+    kind = "choice" if "choices" in hint else of_bounds if bounds else "normal"
     others = ", ".join(sorted({*_HINT_KINDS} - {kind}))
     return f'Add kind = "{kind}", or another kind: {others}'
 
@@ -334,7 +341,10 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
         raise UsageError(
             f"package is {entry.package!r}, without an exact version",
             place=place,
-            hint=f'Write e.g. package = "{_exact(entry.package)}"',
+            hint=f'Write e.g. package = "{exact}"'
+            if (exact := _exact(entry.package))
+            else f"Run 'pip index versions {entry.package}', and add == with one of the versions "
+            "that are printed",
         )
     if entry.sha256 and not _is_digest(entry.sha256):
         raise UsageError(
@@ -351,7 +361,7 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
                 raise UsageError(
                     f"{key}.{symbol} is {size}, but a size can't be below 0",
                     place=place,
-                    hint=f"Write the size of that axis, e.g. {symbol} = 128",
+                    hint=f"Write a size, e.g. {symbol} = 1, or leave {symbol} out",
                 )
 
 
@@ -361,9 +371,12 @@ def _distribution_of(package: str) -> str:
 
 
 def _exact(package: str) -> str:
-    """A requirement of one version, the first one that is named: ``rapidocr==1.0`` of ``>=1.0``."""
+    """A requirement of one version, the first one that is named: ``rapidocr==1.0`` of ``>=1.0``.
+
+    Empty where none is named.
+    """
     named = re.search(r"[=<>~]\s*(\d[\w.]*)", package)
-    return f"{_distribution_of(package)}=={named[1] if named else '1.0.0'}"
+    return f"{_distribution_of(package)}=={named[1]}" if named else ""
 
 
 def _is_digest(text: str) -> bool:

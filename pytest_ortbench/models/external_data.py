@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError, why_unreadable
+from pytest_ortbench.core.lfs_pointer import PULL, is_pointer
 from pytest_ortbench.models.claims import MAKE_AGAIN, claimed_bytes
 from pytest_ortbench.models.inspection import all_nodes, all_tensors, is_compiled, text_of
 
@@ -84,6 +85,12 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
             f"{location!r} is a link to a file outside the model's folder",
             model_path,
             "Replace the link by the file",
+        )
+    if size < end and is_pointer(path):
+        raise ModelError(
+            f"the external data {location!r} is a Git LFS pointer: the file itself was not fetched",
+            place=str(model_path),
+            hint=PULL,
         )
     if size < end:
         raise ModelError(

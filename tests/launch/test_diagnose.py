@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
+from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SymbolSize
 from pytest_ortbench.core.errors import RAISE_OPEN_FILES
+from pytest_ortbench.core.lfs_pointer import PULL
 from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.diagnose import (
@@ -419,8 +421,8 @@ def test_a_library_that_is_missing_elsewhere_is_told_with_the_runtime() -> None:
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
-        (("B", "S"), ["--ort-batch-sizes=1", "--ort-dims=S:16", "--ort-inputs="]),
-        (("B", 6), ["--ort-batch-sizes=1", "--ort-inputs="]),
+        (("B", "S"), ["--ort-batch-sizes=2", "--ort-dims=S:32", "--ort-inputs="]),
+        (("B", 6), ["--ort-batch-sizes=2", "--ort-inputs="]),
         ((2, 6), ["--ort-inputs="]),
     ],
 )
@@ -429,10 +431,100 @@ def test_only_sizes_that_the_model_leaves_open_are_to_be_set(
 ) -> None:
     case = make_case()
     declared = TensorInfo(name="x", type="tensor(float)", shape=shape)
-    case = replace(case, model=replace(case.model, inputs=(declared,)))
+    sized = SymbolSize(symbol="S", size=16, origin="default", how="default")
+    fed = InputSpec(
+        name="x",
+        type="tensor(float)",
+        shape=(1, 16),
+        hint=ValueHint(kind="normal"),
+        resolved=(sized,),
+    )
+    case = replace(case, model=replace(case.model, inputs=(declared,)), batch=1, inputs=(fed,))
     hint = judge(said.MATMUL_MISMATCH, phase="first", case=case).hint
     assert hint.count("--ort-") == len(options)
     assert all(option in hint for option in options)
+
+
+def test_no_size_is_advised_that_was_refused() -> None:
+    declared = TensorInfo(name="x", type="tensor(float)", shape=("B", "S"))
+    case = make_case(batch=8)
+    case = replace(case, model=replace(case.model, inputs=(declared,)), inputs=())
+    assert "=1 " in judge(said.MATMUL_MISMATCH, phase="first", case=case).hint
+    hint = judge(said.MATMUL_MISMATCH, phase="first", case=replace(case, dims={"S": 16})).hint
+    assert "--ort-dims=S:16" in hint
+    assert "--ort-batch-sizes" not in hint
+
+
+@pytest.mark.parametrize(
+    ("weights", "precision", "step"),
+    [
+        ("bfloat16", "native", "bfloat16"),
+        ("bfloat16", "fp32", "bfloat16"),
+        ("float", "bf16", "--ort-precisions"),
+        ("int8", "native", "Relu"),
+    ],
+)
+def test_no_precision_is_advised_where_an_operator_lacks_a_type(
+    weights: str, precision: str, step: str
+) -> None:
+    case = make_case()
+    case = replace(
+        case,
+        model=replace(case.model, weight_types={weights: 9}),
+        variant=replace(case.variant, precision=precision),
+    )
+    hint = judge("Could not find an implementation for Relu(14) node", case=case).hint
+    assert step in hint
+    assert "--ort-precisions=" not in hint
+
+
+def test_an_operator_that_the_model_lacks_is_said_to_stand_for_another() -> None:
+    case = make_case()
+    text = "Could not find an implementation for Sqrt(13) node"
+    messages = [
+        judge(text, case=replace(case, model=replace(case.model, op_types=ops))).message
+        for ops in ({"Gelu": 1}, {"Sqrt": 1})
+    ]
+    assert [message.count("operator") for message in messages] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("phase", "batch", "dims", "step"),
+    [
+        ("session", 1, {}, "--ort-precisions=int8-dynamic"),
+        ("first", 64, {}, "--ort-batch-sizes=1"),
+        ("first", 1, {"H": 8192}, "--ort-dims"),
+        ("first", 1, {}, "more memory"),
+    ],
+)
+def test_what_can_be_smaller_is_made_smaller(
+    phase: str, batch: int, dims: dict[str, int], step: str
+) -> None:
+    case = replace(make_case(batch=batch), dims=dims)
+    hint = judge("std::bad_alloc", phase=phase, case=case).hint
+    assert step in hint
+    assert hint.count("--ort-") == step.count("--ort-")
+
+
+def test_the_distribution_for_the_provider_is_installed_again() -> None:
+    hints = [
+        judge("x", phase="import", error="BrokenRuntime", provider=provider).hint
+        for provider in (CUDA, OPENVINO)
+    ]
+    assert ["onnxruntime-gpu" in hint for hint in hints] == [True, False]
+
+
+def test_a_dll_that_can_not_start_lacks_visual_c() -> None:
+    text = "DLL load failed while importing onnxruntime_pybind11_state: A routine failed"
+    assert "vc_redist" in judge(text, phase="import", error="ImportError").hint
+
+
+def test_a_library_that_git_lfs_keeps_is_pulled(tmp_path: Path) -> None:
+    library = tmp_path / "lib.so"
+    library.write_text("version https://git-lfs.github.com/spec/v1\n")
+    text = f"Failed to load library {library} with error: {library}: invalid ELF header"
+    failure = judge(text, error="CustomOpsRefused", custom_ops=(str(library),))
+    assert failure.hint == PULL
 
 
 def test_inputs_of_a_file_are_corrected_in_it() -> None:
@@ -466,7 +558,7 @@ def test_a_model_of_an_old_operator_set_is_to_be_exported_with_a_newer_one(
     case = make_case()
     old = replace(case, model=replace(case.model, opsets={"ai.onnx": opset}))
     hint = judge(said.RELU_1, case=old).hint
-    assert ("--ort-precisions" in hint) is not is_old
+    assert ("Relu" in hint) is not is_old
     assert (f" {opset}," in hint) is is_old
 
 

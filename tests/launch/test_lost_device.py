@@ -26,18 +26,13 @@ _DOWNLOAD = (
         ("dml", "Exception(1) 887A0005 The GPU device instance has been suspended.", "887A0005"),
         (
             "cuda",
-            "CUDA failure 46: all CUDA-capable device(s) is/are busy or unavailable ; GPU=0",
-            "device(s) is/are busy or unavailable",
-        ),
-        (
-            "cuda",
             "CUDA failure 214: uncorrectable ECC error encountered ; GPU=0",
             "uncorrectable ECC error encountered",
         ),
     ],
 )
 def test_a_device_that_is_gone_is_unavailable(alias: str, text: str, words: str) -> None:
-    assert lost_device(text) == words
+    assert getattr(lost_device(text), "words", "") == words
     refusal = Refusal(phase="measure", error="Fail", text=text)
     failure = diagnose(Evidence(refusal=refusal, provider=parse_provider(alias)))
     assert (failure.kind, failure.phase) == ("unavailable", "measure")
@@ -55,4 +50,15 @@ def test_a_device_that_is_gone_is_unavailable(alias: str, text: str, words: str)
     ],
 )
 def test_other_trouble_is_not_a_lost_device(text: str) -> None:
-    assert lost_device(text) == ""
+    assert lost_device(text) is None
+
+
+def test_a_device_that_another_program_holds_is_not_lost() -> None:
+    words = "device(s) is/are busy or unavailable"
+    text = f"CUDA failure 46: all CUDA-capable {words} ; GPU=0"
+    refusal = Refusal(phase="session", error="Fail", text=text)
+    failure = diagnose(Evidence(refusal=refusal, provider=parse_provider("cuda")))
+    assert failure.kind == "unavailable"
+    assert words in failure.message
+    assert "lost" not in failure.message
+    assert "'nvidia-smi'" in failure.hint

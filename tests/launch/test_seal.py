@@ -62,7 +62,8 @@ def test_a_model_that_changed(tmp_path: Path, change: str) -> None:
         if change == "folder":
             path.mkdir()
     failure = _failure(sealed.check)
-    assert failure.message.startswith(f"{path} {'was' if change == 'deleted' else 'has'} ")
+    begin = {"deleted": "was", "folder": "can't"}.get(change, "has")
+    assert failure.message.startswith(f"{path} {begin} ")
     # What is gone is put back; nobody waits for it.
     assert failure.hint.startswith("Run" if path.is_file() else "Restore")
     if path.is_file():

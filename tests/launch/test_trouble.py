@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.core.case import Provider, Runtime, SessionConfig
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -272,6 +273,31 @@ def test_a_crash_tells_how_to_do_without_what_crashed(
     failure = caught.value.failure
     assert (failure.kind, failure.signal) == ("crash", "SIGSEGV")
     assert option in failure.hint
+
+
+def test_a_crash_beside_code_of_the_user_is_looked_for_there(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    runtime = Runtime(label="odd", command=("sh", "-c", "kill -SEGV $$", "sh"))
+    case = case_of(relu(tmp_path / "m.onnx"), runtime=runtime)
+    case = replace(case, session=SessionConfig(custom_ops=("/x/libmyops.so",)))
+    with pytest.raises(WorkerError) as caught:
+        launcher.open(case, worker=0, deadline=None)
+    assert "/x/libmyops.so" in caught.value.failure.hint
+    assert "--ort-runtimes" not in caught.value.failure.hint
+
+
+def test_a_command_that_ends_is_not_called_python(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    runtime = Runtime(label="board", command=("sh", "-c", "exit 255", "sh"))
+    case = case_of(relu(tmp_path / "m.onnx"), runtime=runtime)
+    with pytest.raises(WorkerError) as caught:
+        launcher.open(case, worker=0, deadline=None)
+    failure = caught.value.failure
+    assert "255" in failure.message
+    assert "Python" not in failure.message
+    assert shlex.join((*runtime.command, "--version")) in failure.hint
 
 
 @pytest.mark.live

@@ -142,6 +142,12 @@ def test_mistakes(tmp_path: Path, text: str, message: str) -> None:
         ("[m]\nfile = 'a'\ninputs.x = 'ones'\n", '{ kind = "ones" }'),
         ("[m]\nfile = 'a'\ninputs.x = 3\n", '{ kind = "constant", choices = ["3"] }'),
         ("[m]\nfile = 'a'\ninputs.x = { low = 1 }\n", 'kind = "uniform"'),
+        ("[m]\nfile = 'a'\ninputs.x = { low = 0, high = 9 }\n", 'kind = "integers"'),
+        ("[m]\nfile = 'a'\ninputs.x = { low = 0, high = 0.5 }\n", 'kind = "uniform"'),
+        ("[m]\nfile = 'a'\ninputs.x = { kind = 'constant' }\n", 'choices = ["0"]'),
+        ("[m]\npackage = 'a'\nmember = 'b'\nsha256 = 'c'\n", "'pip index versions a'"),
+        ("version = 1\n", "Remove"),
+        ("[m]\nfile = 'a'\ndims = { N = -1 }\n", "leave N out"),
         ("[m]\nfile = 'a'\ninputs.x = { choices = ['1'] }\n", 'kind = "choice"'),
         (f"[m]\nfile = 'a'\nsha256 = '{'A' * 64}'\n", f'sha256 = "{"a" * 64}"'),
         (

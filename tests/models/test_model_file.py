@@ -14,6 +14,7 @@ import pytest
 from onnx import external_data_helper
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.lfs_pointer import PULL
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.model_file import read_model_file
 from tests.models.graphs import constant, model, node, read, relu, run, value, weight
@@ -135,6 +136,12 @@ def test_truncated_external_data(tmp_path: Path) -> None:
     path = saved_with_external_data(tmp_path)
     os.truncate(tmp_path / "data" / "weights.bin", 1000)
     assert "it has 1,000 bytes, but the model needs 1,048,576" in error_of(path)
+
+
+def test_external_data_that_git_lfs_keeps_are_pulled(tmp_path: Path) -> None:
+    path = saved_with_external_data(tmp_path)
+    (tmp_path / "data" / "weights.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    assert PULL in error_of(path)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.eager import Eager
 from pytest_ortbench.engines.torch.worker.program import Program
 
-#: By function of torch.jit that failed, the option that avoids it.
-_IN_ANOTHER_WAY = {"trace": "method=script", "script": "method=trace", "freeze": "freeze=0"}
+#: By function of torch.jit that failed, the option that avoids it. Who scripts has come to the end.
+_IN_ANOTHER_WAY = {"trace": "method=script", "freeze": "freeze=0"}
 
 
 class Scripted(Eager):
@@ -46,7 +46,10 @@ class Scripted(Eager):
                     f"torch.jit.{step} can't convert the model. "
                     f"{says('PyTorch', first_line(error))}",
                     hint=f"To do without torch.jit.{step}, write "
-                    f"--ort-provider-option={self.alias}.{_IN_ANOTHER_WAY[step]}",
+                    f"--ort-provider-option={self.alias}.{_IN_ANOTHER_WAY[step]}"
+                    if step in _IN_ANOTHER_WAY
+                    else "To measure the model without TorchScript, write torch in place of "
+                    f"{self.alias} in --ort-providers",
                 ) from error
         return None
 

@@ -116,7 +116,7 @@ def _unread(path: Path, printed: str) -> UsageError:
             f"{path / 'hosts.ini'} with the name of one machine in each line, or name another "
             "file or folder",
         )
-    reason = _reason_of_ansible(printed, _form_of(path))
+    reason = _reason_of_ansible(printed, _plugin_for(path))
     return UsageError(
         "Ansible can't read the file as an inventory"
         + (f". {says('Ansible', reason)}" if reason else ""),
@@ -126,7 +126,7 @@ def _unread(path: Path, printed: str) -> UsageError:
     )
 
 
-def _form_of(path: Path) -> str:
+def _plugin_for(path: Path) -> str:
     """The form that Ansible takes a file for, as it calls its plugin for it."""
     if path.suffix in _YAML:
         return "yaml"

@@ -167,13 +167,11 @@ def _refuse_shared_names(
             first, second = list(kinds.values())[:2]
             other = f"{by_host[host].name}-2"
             raise UsageError(
-                f"{len(kinds)} different machines are called {host!r}: "
-                f"{_difference(first, second)}",
+                f"the runs of {host!r} are not of one machine: {_difference(first, second)}",
                 place="--machines",
-                hint="Add an entry with a price for each further machine to the table, e.g. "
-                f"{entry_header(other)} for the second one. Then write the name of its entry "
-                f"before each run that you compare: {by_host[host].name}= before the run "
-                f"{first.run_id}, {other}= before the run {second.run_id}",
+                hint=f"Add an entry {entry_header(other)} with a price for the second one. Then "
+                f"write {by_host[host].name}= before the first of these runs, and {other}= before "
+                "the second",
             )
 
 

@@ -71,7 +71,7 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
 def _no_part(entry: str, text: str, place: str) -> UsageError:
     """Say what an entry of a mix lacks: the model, its rate, or both."""
     if not text.strip():
-        return UsageError("the mix names no model", place=place, hint=_EXAMPLE)
+        return UsageError("the mix is empty", place=place, hint=_EXAMPLE)
     if not entry:
         filled = [word for word in map(str.strip, text.split(",")) if word]
         return UsageError(

@@ -201,8 +201,12 @@ def build_view(
         instead = f". To compare these runs, write {' or '.join(others)}" if others else ""
         of_time = chosen == "time"
         raise UsageError(
-            f"there is only one {'point in time' if of_time else chosen} in these runs: "
-            f"{''.join(map(one_line, labels))}"
+            (
+                "only one run is given, of "
+                if of_time and len(runs) == 1
+                else f"there is only one {'point in time' if of_time else chosen} in these runs: "
+            )
+            + "".join(map(one_line, labels))
             if labels
             else "these runs contain no case that can be compared",
             place="compare",
@@ -216,7 +220,7 @@ def build_view(
         raise UsageError(
             f"{baseline!r} is not a {chosen} of these runs",
             place="--baseline",
-            hint=did_you_mean(baseline, map(one_line, names)),
+            hint=_of_axis(runs, baseline) or did_you_mean(baseline, map(one_line, names)),
         )
     base = (names if baseline in names else labels).index(baseline) if baseline else 0
     best = by_workload(layout, metric, baseline=base)
@@ -257,6 +261,17 @@ def build_view(
         runs=tuple(runs),
         by_yardstick=_by_yardstick(cases) if (chosen, metric) in _OF_MACHINES else None,
     )
+
+
+def _of_axis(runs: Sequence[RunFacts], baseline: str) -> str:
+    """The step where a baseline is a side by another axis than the one that was compared."""
+    for axis in AXES:
+        sides = lay_out_sides(runs, axis).sides
+        if len(sides) > 1 and baseline in {
+            text for side in sides for text in (side.label, side.short)
+        }:
+            return f"To compare by {axis}, write --by={axis}"
+    return ""
 
 
 def _by_yardstick(matrix: Matrix) -> Insert | None:

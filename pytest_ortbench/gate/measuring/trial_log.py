@@ -66,7 +66,7 @@ class _Log(Generic[T]):
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
-            kind = _kind_of(line)
+            kind = _trial_kind(line)
             if kind not in (None, self._row):
                 how = "with" if kind is StoredTrial else "without"
                 raise DocumentError(
@@ -120,7 +120,7 @@ class StoredTrialLog(_Log[StoredTrial]):
     _row = StoredTrial
 
 
-def _kind_of(line: bytes) -> type[object] | None:
+def _trial_kind(line: bytes) -> type[object] | None:
     """Which of the self-tests wrote a line; ``None``: neither. One of the first fits both."""
     for row in (Trial, StoredTrial):
         with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):

@@ -297,7 +297,12 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             raise UsageError(
                 f"{part.strip()!r} in {text!r} is not a percentage",
                 place=place,
-                hint=f"Write e.g. {_typed(f'{metric}:3%', place)}",
+                hint=f"Write e.g. {_typed(f'{metric}:3%', place)}"
+                + (
+                    f". For an absolute limit, write e.g. {_as_limit('latency_p50', place)}"
+                    if metric == LATENCY
+                    else ""
+                ),
             )
         else:
             known = unit if unit in FACTORS else "1"

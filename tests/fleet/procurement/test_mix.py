@@ -261,7 +261,7 @@ def test_a_mix_is_read_with_its_units() -> None:
         ("det:inf/s", "above 0"),
         ("det:1/s,det:2/s", "twice"),
         ("det:1/s,", "is empty"),
-        ("", "names no model"),
+        ("", "is empty"),
         ("det", "has no rate"),
         (":4/s", "names no model"),
         ("det:4/s rec:2/s", "separated by commas"),

@@ -122,7 +122,7 @@ class Eager(Engine):
             except TypeError as error:
                 raise EngineRefusal(
                     f"PyTorch does not support {item.type}, the type of the input {item.name!r}",
-                    hint="Measure the model with ONNX Runtime, e.g. --ort-providers=cpu",
+                    hint=f"Leave {self.alias} out of --ort-providers",
                 ) from error
         with torch.inference_mode():
             return passing_of(self._built(), self.task.inputs, self.device)(feeds)
@@ -213,6 +213,6 @@ def _other_outputs(count: int, names: Sequence[str]) -> EngineRefusal:
         hint="If the model returns a tensor twice, change it so that it returns each tensor once. "
         "If it does not, export the ONNX file again"
         if count > len(names)
-        else "If the model returns numbers, return tensors, e.g. torch.tensor(3) in place of 3. If "
-        "it returns tensors only, export the ONNX file again",
+        else "If the model returns numbers, return tensors, e.g. torch.tensor(len(boxes)) in "
+        "place of len(boxes). If it returns tensors only, export the ONNX file again",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -96,10 +97,9 @@ def _fed(program: Program, inputs: Sequence[EngineTensor], tensors: int) -> list
         f"example inputs hold {counted(tensors, 'tensor')}"
         + (", and it is not known which of them the export left out" if more > 0 else ""),
         kind="error",
-        hint="Give each example tensor a name: end the function that returns the model with "
-        f"'return model, examples, {{\"names\": names}}'. In it, examples are the {tensors} "
-        f"tensors, and names is a list of {tensors} texts in the same order: the name that the "
-        "tensor has in the ONNX file, and any other text for a tensor that the export left out"
+        hint=f"Name the {counted(tensors, 'tensor')} in their order, with any other name for one "
+        "that the export left out, e.g. return model, examples, "
+        f'{{"names": {json.dumps([*names, *(f"unused{n}" for n in range(1, more + 1))])}}}'
         if more > 0
         else "Pass a tensor for each input. A number is not a tensor: write torch.tensor(3) in "
         "place of 3, in the example inputs and, if the model is an exported program, in its export",

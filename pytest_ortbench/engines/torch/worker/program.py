@@ -78,7 +78,8 @@ def program_of(loaded: LoadedSource) -> Program:
             f"the function {loaded.function} of {loaded.path.name} returns an object of the type "
             f"{type(model).__name__}, which is not a PyTorch model",
             kind="error",
-            hint="Return a torch.nn.Module from this function",
+            hint="Return a torch.nn.Module from this function, or leave the providers of PyTorch "
+            "out of --ort-providers",
         )
     if example is None and isinstance(model, torch.export.ExportedProgram):
         example = model.example_inputs
