@@ -163,13 +163,15 @@ def _options(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence, "error", readable(text), "Correct --ort-provider-option, or leave it out"
         )
-    if evidence.refusal.error == "LevelMissing":
-        return failure_of(
-            evidence, "unsupported", readable(text), "Write another level in --ort-graph-opt"
-        )
-    if evidence.refusal.error == "NotBindable":
-        return failure_of(evidence, "unsupported", readable(text), "Use --ort-io=end-to-end")
-    return None
+    hint = _OF_OPTIONS.get(evidence.refusal.error, "")
+    return failure_of(evidence, "unsupported", readable(text), hint) if hint else None
+
+
+#: What a case asks for that its session does not have, and what to ask for in its place.
+_OF_OPTIONS = {
+    "LevelMissing": "Write another level in --ort-graph-opt",
+    "NotBindable": "Use --ort-io=end-to-end",
+}
 
 
 #: Operators that ONNX Runtime brings itself; no library adds any to it.

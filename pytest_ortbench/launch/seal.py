@@ -67,13 +67,8 @@ class Seal:
                 raise _removed(Path(error.filename or model.path)) from error
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else None
-                raise case_error(
-                    f"{model.path} can't be read any more. "
-                    f"{says('The system', reason or str(error))}",
-                    _RESTORE,
-                    kind="error",
-                    phase=CHANGED_FILE,
-                ) from error
+                said = says("The system", reason or str(error))
+                raise _broken(f"{model.path} can't be read any more. {said}", _RESTORE) from error
             if now != model.digest:
                 raise _changed(model.path, _told(model.digest, now, bool(model.external)))
         for path, before in self.contents:
@@ -147,19 +142,13 @@ def _short(content: str) -> str:
     return content if " " in content else f"SHA-256 {content[:12]}…"
 
 
+def _broken(message: str, hint: str) -> WorkerError:
+    return case_error(message, hint, kind="error", phase=CHANGED_FILE)
+
+
 def _removed(path: Path) -> WorkerError:
-    return case_error(
-        f"{path} was removed after pytest collected it",
-        _RESTORE,
-        kind="error",
-        phase=CHANGED_FILE,
-    )
+    return _broken(f"{path} was removed after pytest collected it", _RESTORE)
 
 
 def _changed(path: Path, how: str) -> WorkerError:
-    return case_error(
-        f"{path} has changed since pytest collected it ({how})",
-        _WAIT,
-        kind="error",
-        phase=CHANGED_FILE,
-    )
+    return _broken(f"{path} has changed since pytest collected it ({how})", _WAIT)

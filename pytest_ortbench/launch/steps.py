@@ -29,13 +29,9 @@ def less_memory(case: Case | None, phase: str) -> str:
         if case.variant.precision != "native":
             return _LARGER
         return f"{_LARGER}, or try a smaller precision, e.g. --ort-precisions={smaller}"
-    smaller_sizes = [
-        *(["--ort-batch-sizes=1"] if case.batch > 1 else []),
-        *(["smaller sizes in --ort-dims"] if case.dims else []),
-    ]
-    if not smaller_sizes:
-        return _LARGER
-    return f"Measure smaller inputs, with {' and '.join(smaller_sizes)}"
+    sizes = ["--ort-batch-sizes=1"] if case.batch > 1 else []
+    sizes += ["smaller sizes in --ort-dims"] if case.dims else []
+    return f"Measure smaller inputs, with {' and '.join(sizes)}" if sizes else _LARGER
 
 
 def raised_limit(phase: str) -> str:
