@@ -261,7 +261,7 @@ class Execution:
                 f"the {timed.precision} file that the earlier run timed is gone, and a new "
                 f"conversion gives another file (SHA-256 {case.variant.digest[:12]}…, not "
                 f"{timed.digest[:12]}…)",
-                "Measure the case again, without --ort-resume",
+                "Leave --ort-resume out, so that every case is measured again",
                 kind="error",
                 phase="convert",
             )

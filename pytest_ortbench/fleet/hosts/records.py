@@ -61,5 +61,5 @@ def read_record(folder: Path, kind: type[_Kept]) -> _Kept:
     raise DocumentError(
         f"the record of the earlier run {fault}",
         place=str(path),
-        hint="Start a new run: leave --resume out",
+        hint="Start a new run: in place of --resume, write -- and the arguments of pytest",
     )

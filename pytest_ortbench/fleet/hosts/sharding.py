@@ -80,8 +80,8 @@ class Sharding:
                 f"the files that are sent to the workers have changed since the run {self.run.tag} "
                 "began",
                 place="--resume",
-                hint="Start a new run: leave --resume out. To go on with the old one, restore "
-                "the files first",
+                hint="Start a new run: in place of --resume, write "
+                f"{shlex.join(('--', *self.run.arguments))}",
             )
         self.run = replace(self.run, project=order.digest)
         return replace(parcel, wheels={path.name: order}), order.digest
