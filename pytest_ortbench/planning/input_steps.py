@@ -47,15 +47,16 @@ def suffixes_in(folder: Path) -> list[str]:
     return sorted({path.suffix.lower() for path in files if path.suffix})
 
 
-def conversion(suffixes: Sequence[str]) -> str:
+def conversion(suffixes: Sequence[str], what: str = "them") -> str:
     """Return what to convert files to; empty for those that are no images or sounds.
 
     Args:
         suffixes: Endings of the files of a folder.
+        what: How the step names the files.
     """
     if _OTHER_IMAGES.intersection(suffixes):
-        return "Convert them to JPEG or PNG"
-    return "Convert them to WAV" if _OTHER_SOUNDS.intersection(suffixes) else ""
+        return f"Convert {what} to JPEG or PNG"
+    return f"Convert {what} to WAV" if _OTHER_SOUNDS.intersection(suffixes) else ""
 
 
 def in_a_row(names: Sequence[str]) -> str:

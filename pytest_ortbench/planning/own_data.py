@@ -151,11 +151,12 @@ def own_data(
         return OwnData(path=path, kind=kind, labels=labels, settings=dict(settings), place=place)
     if labels is not None and path is not None and path.is_dir() and not _has_arrays(path):
         others = suffixes_in(path)
+        files = f"its {in_a_row(others)} files"
         raise UsageError(
             f"{str(labels)!r} gives labels to files, but {str(path)!r} contains no JPEG, PNG or "
             "WAV file",
             place=LABELS_PLACE,
-            hint=conversion(others) or f"Convert its {in_a_row(others)} files to one of these kinds"
+            hint=conversion(others, files) or f"Convert {files} to one of these kinds"
             if others
             else f"Put the labelled files into {str(path)!r}",
         )
