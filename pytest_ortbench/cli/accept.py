@@ -14,7 +14,7 @@ import click
 from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, metric_name
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.planning.project_root import root_directory
@@ -166,9 +166,8 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
                     f"the run {run.run_id} was not compared with a baseline, so it does not say "
                     "what got worse",
                     place="accept",
-                    hint="To find what got worse, run pytest again with --ort-against=git:main, "
-                    "which compares with the branch main, or with --ort-baseline=RUN, where RUN is "
-                    f"an older run. Then accept what the new run finds. {in_advance}",
+                    hint="Run pytest with --ort-against=git:main, and accept what that run finds. "
+                    f"{in_advance}",
                 )
             raise UsageError(
                 f"the gate found nothing worse for {asked.case!r} in the run {run.run_id}, so "
@@ -265,11 +264,10 @@ def _judged(asked: AcceptedEntry, run: Run) -> list[GateResult]:
         raise UsageError(
             f"{asked.case!r} matches no case of the run {run.run_id}",
             place="accept",
-            hint=did_you_mean(
-                asked.case,
-                case_ids | models,
-                "Write the name of a model, the id of a case, or a pattern such as '*net*'",
-            ),
+            hint=did_you_mean(asked.case, case_ids | models)
+            if nearest(asked.case, case_ids | models)
+            else f"{did_you_mean(asked.case, models)}. If another run has {asked.case!r}, name its "
+            "file, e.g. --run=results/RUN/run.json",
         )
     return [result for result in run.gate if asked.fits(result.case_id, result.runtime, case_ids)]
 

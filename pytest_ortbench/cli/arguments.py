@@ -15,6 +15,8 @@ from pytest_ortbench.cli.files import note_read
 from pytest_ortbench.cli.terminal import warn
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.models.resolve import BrokenModel, resolve_models
+from pytest_ortbench.models.sources import named_source
 from pytest_ortbench.store.documents import read_run
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -59,8 +61,11 @@ PROVIDERS, _OF_PYTEST = "--providers", "--ort-providers"
 
 
 @contextmanager
-def naming_providers() -> Iterator[None]:
+def naming_providers(option: str = PROVIDERS) -> Iterator[None]:
     """Tell an error of the providers of a plan at the option of the command.
+
+    Args:
+        option: What the command calls it.
 
     Raises:
         UsageError: as the plan raises it.
@@ -70,7 +75,7 @@ def naming_providers() -> Iterator[None]:
     except UsageError as error:
         if error.place != _OF_PYTEST:
             raise
-        raise UsageError(error.message, place=PROVIDERS, hint=error.hint) from error
+        raise UsageError(error.message, place=option, hint=error.hint) from error
 
 
 class FiniteRange(click.FloatRange):
@@ -134,3 +139,20 @@ def words_for_pytest(model: str) -> list[str]:
     # Pytest takes brackets and colons in an argument for a test of the file.
     is_plain = Path(model).exists() and not set(model) & set("[:")
     return [model] if is_plain else ["--pyargs", "pytest_ortbench.suites", f"--ort-models={model}"]
+
+
+def require_model(model: str) -> None:
+    """Look for the model of a command before anything else, and tell errors at its place.
+
+    Args:
+        model: As the user wrote it.
+
+    Raises:
+        OrtbenchError: if it is not there or can't be read.
+    """
+    source = named_source(model, Path.cwd())
+    if source is not None and not source.refusal:
+        return  # it is exported later, where the interpreter is known
+    for found in resolve_models([model], root=Path.cwd(), notify=warn, place="MODEL"):
+        if isinstance(found, BrokenModel):
+            raise found.error

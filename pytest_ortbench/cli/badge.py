@@ -9,6 +9,7 @@ import click
 from pytest_ortbench.cli.arguments import epilog, load_run, output_option, results_option
 from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.terminal import ExitCode, say
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.report.badge import case_badge, model_badge, render_json, render_svg
 from pytest_ortbench.report.entries import shown_run
@@ -74,7 +75,7 @@ def _form_of(output: Path | None) -> str:
         raise UsageError(
             f"a badge can't be written as {output.suffix or 'a file without a suffix'}",
             place=f"--output={output}",
-            hint="Name a file that ends in .svg or .json. To write SVG under this name, add "
-            "--format=svg",
+            hint="Name a file that ends in .svg or .json, e.g. "
+            + in_shell([f"--output={output.with_suffix('.svg')}"]),
         )
     return form

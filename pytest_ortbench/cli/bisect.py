@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench.cli.arguments import epilog, words_for_pytest
+from pytest_ortbench.cli.arguments import epilog, require_model, words_for_pytest
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.errors import UsageError
@@ -20,8 +20,6 @@ from pytest_ortbench.gate.measuring.resolution import check_margins
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.gate.numbers.sentences import verdict_line
 from pytest_ortbench.launch.machine import fingerprint
-from pytest_ortbench.models.resolve import BrokenModel, resolve_models
-from pytest_ortbench.models.sources import named_source
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.axes import split_list
 from pytest_ortbench.planning.request import PlanRequest
@@ -61,7 +59,7 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     machine = fingerprint()
     with OwnFolder("bisect") as folder, Session(Path.cwd(), notify=warn) as session:
         specs = _specs(runtimes)
-        _require_model(model)
+        require_model(model)
         chosen, launcher = _chosen(session, specs), session.launcher
         case = _case(session, model, threads, specs)
         refuse_unfitting(rules, [case.case_id], place="--limits")
@@ -102,20 +100,6 @@ def _specs(text: str) -> Sequence[str]:
             "--runtimes=onnxruntime==1.20.1..1.32.0",
         )
     return specs
-
-
-def _require_model(model: str) -> None:
-    """Look for the model before environments are made, which takes minutes.
-
-    Raises:
-        OrtbenchError: if it is not there or can't be read.
-    """
-    source = named_source(model, Path.cwd())
-    if source is not None and not source.refusal:
-        return  # it is exported later, where the interpreter is known
-    for found in resolve_models([model], root=Path.cwd(), notify=warn, place="MODEL"):
-        if isinstance(found, BrokenModel):
-            raise found.error
 
 
 def _chosen(session: Session, specs: Sequence[str]) -> tuple[Runtime, ...]:

@@ -128,12 +128,14 @@ def _pull_request(environment: Mapping[str, str], summary: Path) -> PullRequest 
         UsageError: outside of GitHub Actions, or without a token.
     """
     event = Path(environment.get("GITHUB_EVENT_PATH", ""))
+    file = shlex.quote(str(summary))
     if not environment.get("GITHUB_REPOSITORY") or not event.is_file():
         raise UsageError(
             "this command works only in a job of GitHub Actions",
             place="comment",
-            hint="Elsewhere, post the file with another program, e.g. on GitLab with: glab mr note "
-            f'--message "$(cat {shlex.quote(str(summary))})"',
+            hint="Elsewhere, post the file with another program: on GitHub with 'gh pr comment "
+            f"NUMBER --body-file {file}', where NUMBER is that of the pull request, on GitLab with "
+            f"""'glab mr note --message "$(cat {file})"'""",
         )
     number = _number_in(event)
     if number is None:

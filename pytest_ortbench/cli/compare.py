@@ -284,7 +284,7 @@ def _refuse_pdf(runs: Sequence[str], output: Path | None, terms: Terms | None) -
     if terms is None:
         named = runs if len(runs) > 1 else [machine_and_run(runs[0])[1]]  # report names none
         raise UsageError(
-            "a PDF of this command is about what machines cost, but no table of prices is named",
+            "a PDF of costs needs a table of prices, and none is named",
             place="--format=pdf" if output is None else f"--output={output}",
             hint=f"{_ADD_PRICES}. For a PDF without costs, run 'ortbench report {in_shell(named)} "
             f"--one-page --output={output or 'decision.pdf'}'",
@@ -452,6 +452,13 @@ def load_facts(
         facts = reduce_run(run, summaries, percentiles=percentiles, service=service)
         facts_of[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
     if len(facts_of) == 1 < len(runs):
+        files = {Path(machine_and_run(named)[1]).resolve() for named in runs}
+        if len(files) == len(runs) and all(file.is_file() for file in files):
+            raise UsageError(
+                f"the {len(runs)} files contain the same run, {next(iter(facts_of))}",
+                place="RUN",
+                hint="Copy the run of each machine again: one file is a copy of another",
+            )
         raise UsageError(
             f"the {len(runs)} arguments name the same run, {next(iter(facts_of))}",
             place="RUN",

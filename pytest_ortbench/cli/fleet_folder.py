@@ -91,8 +91,7 @@ def _earlier(kind: type[_Kept], named: str, parent: Path, command: str, start_ne
     raise UsageError(
         f"the folder {str(parent)!r} contains no earlier run of 'ortbench {command}'",
         place="--resume",
-        hint=f"{start_new}. If the run to continue is in another results folder, name that folder "
-        "with --results=DIR",
+        hint=f"If the run is in another results folder, name it with --results=DIR. {start_new}",
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, results_option
 from pytest_ortbench.cli.fleet_folder import FOLDER, new_or_earlier
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted
@@ -100,7 +102,9 @@ def shard_fleet(
     Each machine runs one worker with the resource ORTBENCH=1. Both sides of a comparison are
     measured by the same worker. What a lost worker did not finish is measured by another one.
     """
-    certificates = _certificates(tls_ca, tls_cert, tls_key)
+    certificates = _certificates(
+        tls_ca, tls_cert, tls_key, is_needed=urlsplit(scheduler).scheme == "tls"
+    )
     run = new_or_earlier(ShardedRun, resume, arguments, results, place="fleet shard")
     place = results / FOLDER / run.tag
     sharding = Sharding(run, place, warn)
@@ -118,7 +122,9 @@ def shard_fleet(
     return _ended(sharding, merged, results)
 
 
-def _certificates(ca: str | None, cert: str | None, key: str | None) -> Certificates | None:
+def _certificates(
+    ca: str | None, cert: str | None, key: str | None, *, is_needed: bool
+) -> Certificates | None:
     if ca and cert and key:
         return Certificates(ca=ca, cert=cert, key=key)
     given = {"--tls-ca": ca, "--tls-cert": cert, "--tls-key": key}
@@ -126,11 +132,14 @@ def _certificates(ca: str | None, cert: str | None, key: str | None) -> Certific
     named = [option for option, file in given.items() if file]
     if named:
         raise UsageError(
-            f"TLS needs three files, but {' and '.join(missing)} "
+            f"TLS needs an authority, a certificate and its key, but {' and '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} not given",
             place="fleet shard",
-            hint=f"For TLS, add {' and '.join(f'{option}=FILE' for option in missing)}. To do "
-            f"without TLS, leave {' and '.join(named)} out",
+            hint=f"If {cert} contains the key, too, add {in_shell([f'--tls-key={cert}'])}. If not, "
+            "add --tls-key=FILE with the file of the key"
+            if missing == ["--tls-key"]
+            else f"Add {' and '.join(f'{option}=FILE' for option in missing)}"
+            + ("" if is_needed else f". To do without TLS, leave {' and '.join(named)} out"),
         )
     return None
 

@@ -150,7 +150,7 @@ def command(
         raise UsageError(
             "this option is for the self-test only",
             place="--stored",
-            hint="Write 'ortbench gate --self-test --stored', or leave --stored out",
+            hint="Leave --stored out" if runs else "Write 'ortbench gate --self-test --stored'",
         )
     if len(runs) != 2:
         raise UsageError(

@@ -30,7 +30,7 @@ from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model_spec import is_by_name
-from pytest_ortbench.core.option_text import OptionText
+from pytest_ortbench.core.option_text import OptionText, exists
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.planning.named_models import suite_file
 from pytest_ortbench.plugin.option_readers import read_budget
@@ -123,12 +123,18 @@ def _minutes(budget: str) -> int:
 def _refuse_specs(specs: Sequence[str]) -> None:
     for spec in specs:
         if not is_by_name(spec):
+            hint = "Choose a name that 'ortbench models' lists, e.g. --model=zoo:silero-vad"
+            if exists(Path(spec)):
+                hint = "Leave --model out: init finds all model files of the repository"
+            elif "://" in spec:
+                hint = (
+                    "Leave --model out, and add a step to the CI job that downloads the file "
+                    "before pytest runs"
+                )
             raise UsageError(
-                f"{spec!r} is not a model that a CI job can fetch",
+                f"{spec!r} is not the name of a model that 'ortbench models' lists",
                 place="--model",
-                hint="If it is a file of the repository, leave --model out, since init finds all "
-                "model files. If not, name a model that 'ortbench models' lists, e.g. "
-                "--model=zoo:silero-vad",
+                hint=hint,
             )
 
 

@@ -12,6 +12,7 @@ from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.compare import load_facts, machine_and_run
 from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.terminal import ExitCode, say, tell, warn
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.report.cards import comparison_sheet
 from pytest_ortbench.fleet.report.html import render_comparison_html
@@ -35,10 +36,11 @@ def _of_compare(_: click.Context, __: click.Parameter, value: str | None) -> Non
     """Refuse the option of another command, which makes the page about a purchase."""
     if value is not None:
         raise UsageError(
-            "'ortbench report' shows no costs of machines. 'ortbench compare' does",
+            "'ortbench report' shows no costs of machines",
             place="--machines",
-            hint=f"Write 'ortbench compare RUN RUN --machines={value} --rate=500 --p99=50ms "
-            "--output=decision.pdf'",
+            hint="Leave --machines out. To see costs, run 'ortbench compare RUN RUN "
+            f"{in_shell([f'--machines={value}'])} --rate=500/s --p99=50ms', where each RUN is the "
+            "run of another machine",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.runtimes.config import configured_runtimes
 from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.installed import installed
+from pytest_ortbench.runtimes.project_file import entry_to_write
 from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
 if TYPE_CHECKING:
@@ -92,7 +94,9 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
     environments = _environments()
     made = environments.all()
     names = {environment.manifest.label for environment in made}
-    nothing = "No environment was made yet, so there is nothing to remove"
+    nothing = (
+        f"There are no environments in {cache_folder() / RUNTIMES_FOLDER}, so nothing to remove"
+    )
     if not labels and not everything:
         raise UsageError(
             "no runtime is named",
@@ -109,7 +113,7 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
                 if label == "current" or label in configured_runtimes(Path.cwd())
                 else f"the environment {label!r} does not exist",
                 place="LABEL",
-                hint=did_you_mean(label, names) if names else nothing,
+                hint=_not_removable(label, names) or nothing,
             )
     for environment in made:
         if everything or environment.manifest.label in labels:
@@ -124,6 +128,17 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
                 f"{format_amount(manifest.size_bytes, 'bytes')}"
             )
     return ExitCode.FINE
+
+
+def _not_removable(label: str, names: Iterable[str]) -> str:
+    """Return the next step for a label of no environment that was made; empty if there is none."""
+    if label in configured_runtimes(Path.cwd()):
+        written = entry_to_write(Path.cwd(), "runtimes", label)
+        return f"To take it out of the list, remove {written}"
+    if label == "current":
+        made = min(names, default="")
+        return f"Name an environment, e.g. 'ortbench runtimes remove {made}'" if made else ""
+    return did_you_mean(label, names) if names else ""
 
 
 def _environments() -> Environments:

@@ -50,6 +50,12 @@ def parse_condition(text: str) -> Condition:
     return Condition(column=column, pattern=pattern.strip(), wanted=wanted)
 
 
+#: Columns by words that people write for them, and that are near others in letters.
+_MEANT = {"gpu": "provider", "ep": "provider", "backend": "provider", "name": "model"}
+#: The command that shows every column.
+_WHOLE = "ortbench export RUN"
+
+
 def column_of(name: str, *, place: str) -> str:
     """Return the column of a row that ``name`` means.
 
@@ -72,10 +78,12 @@ def column_of(name: str, *, place: str) -> str:
 
 def _advice_on_column(name: str, known: Iterable[str]) -> str:
     """The nearest column, and the command that lists all: there are too many for one line."""
+    if name in _MEANT:
+        return f"Did you mean {_MEANT[name]!r}?"
     words = sorted(set(known))
     if first_of_several(name, words) or nearest(name, words):
         return did_you_mean(name, words)
-    return "To see the names of all columns, run 'ortbench export' and read its first line"
+    return f"The names of all columns are in the first line of '{_WHOLE}'"
 
 
 def table_columns(text: str) -> list[str]:
@@ -96,10 +104,9 @@ def table_columns(text: str) -> list[str]:
             raise UsageError(
                 f"the table has no column {name!r}",
                 place="--columns",
-                hint=f"To see {name}, write all columns to a file: 'ortbench export RUN "
-                "--output=rows.csv'"
+                hint=f"To see {name}, write all columns to a file: '{_WHOLE} --output=rows.csv'"
                 if name in COLUMNS
-                else _advice_on_column(name, keys),
+                else did_you_mean(name, {column.key for column in ALL_COLUMNS.values()}),
             )
         if name:
             chosen.append(keys[name])

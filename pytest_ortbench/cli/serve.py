@@ -8,7 +8,13 @@ from pathlib import Path
 
 import click
 
-from pytest_ortbench.cli.arguments import FiniteRange, epilog, words_for_pytest
+from pytest_ortbench.cli.arguments import (
+    FiniteRange,
+    epilog,
+    naming_providers,
+    require_model,
+    words_for_pytest,
+)
 from pytest_ortbench.cli.terminal import ExitCode, say, step, warn
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.command_line import in_shell
@@ -16,9 +22,14 @@ from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.endpoint_address import is_loopback
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, WorkerError, says
 from pytest_ortbench.core.extras import refuse_without
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.provider_kinds import BY_NAME
 from pytest_ortbench.core.units import parse_duration
+from pytest_ortbench.models.resolve import resolve_models
 from pytest_ortbench.planning.axes import parse_dims, split_list
+from pytest_ortbench.planning.families import families
 from pytest_ortbench.planning.providers import split_specs
+from pytest_ortbench.planning.recipes import check_precisions, recipes
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.served_apps import path_name, required_name
 from pytest_ortbench.serving.service import ServiceLimits
@@ -152,7 +163,9 @@ def command(
         threads=() if threads is None else (threads,),
         generate="off",
     )
-    with Session(Path.cwd(), notify=step) as session:
+    require_model(model)
+    _require_precision(precision)
+    with Session(Path.cwd(), notify=step) as session, naming_providers("--provider"):
         case = _prepared(session, request)
         double = _doubled(session, request) if batch > 1 else None
     if not is_loopback(host):
@@ -191,11 +204,14 @@ def _prepared(session: Session, request: PlanRequest) -> Case:
     """
     plan = session.plan(request)
     if not plan.entries:
-        reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
+        # What was left out whatever the model is says nothing of the model.
+        aliases = {kind.alias for kind in BY_NAME.values()}
+        skips = [skip for skip in plan.skips if skip.what not in aliases] or plan.skips
         raise UsageError(
-            f"{request.models[0]!r} can't be served: {reasons}",
+            f"{request.models[0]!r} can't be served: "
+            + "; ".join(f"{skip.what}: {skip.reason}" for skip in skips),
             place="MODEL",
-            hint=_other_way(request),
+            hint=_other_model(request),
         )
     if len(plan.entries) > 1:
         cases = [entry.case for entry in plan.entries]
@@ -226,9 +242,38 @@ def _other_way(request: PlanRequest) -> str:
     (model,), (provider,), (precision,) = request.models, request.providers, request.precisions
     if (provider, precision) == ("cpu", "native"):
         return f"To see what is wrong, run 'pytest {in_shell(words_for_pytest(model))}'"
+    leave = {"--provider": provider != "cpu", "--precision": precision != "native"}
+    named = " and ".join(option for option, is_given in leave.items() if is_given)
     return (
-        "To serve the model as it is, on the CPU, leave --provider and --precision out. For a "
-        "provider that runs here, see 'ortbench providers'"
+        f"To serve the model as it is, on the CPU, leave {named} out. For a provider that runs "
+        "here, see 'ortbench providers'"
+    )
+
+
+def _other_model(request: PlanRequest) -> str:
+    """The next step where no case is left of a model, whatever provider runs here."""
+    (model,), (precision,) = request.models, request.precisions
+    if precision != "native":
+        return "To serve the model as it is, leave --precision out"
+    found = resolve_models([model], root=Path.cwd(), notify=warn, place="MODEL")
+    if any(isinstance(one, Model) and one.compiled for one in found):
+        return "Name the model file that this file was compiled from"
+    return _other_way(request)
+
+
+def _require_precision(precision: str) -> None:
+    """Refuse a precision that nobody knows at the option of this command.
+
+    Raises:
+        UsageError: with the nearest one.
+    """
+    here = Path.cwd()
+    check_precisions(
+        (precision,),
+        place="--precision",
+        known=recipes(here),
+        variants=tuple(name for family in families(here).values() for name in family.variants),
+        root=here,
     )
 
 

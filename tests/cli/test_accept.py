@@ -121,6 +121,12 @@ def test_a_pattern_takes_the_worst_of_its_cases(tool, failed, store):
 
 
 @pytest.mark.usefixtures("failed")
+def test_a_model_of_another_run_is_looked_for_there(tool):
+    error = tool("accept", "quite_another", REASON).error
+    assert ("--run=" in error.hint, "*" in error.hint) == (True, False)
+
+
+@pytest.mark.usefixtures("failed")
 def test_a_removed_model_is_accepted_by_its_name(tool):
     assert tool("accept", "old", REASON).code == 0
     assert entries() == [AcceptedEntry(case="old", metric="removed", reason="more classes")]

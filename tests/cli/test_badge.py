@@ -15,6 +15,7 @@ def test_a_badge_is_not_written_under_a_name_that_promises_something_else(
     assert ended.code == 2
     assert ended.error.place.startswith("--output")
     assert (".svg" in ended.error.hint, ".json" in ended.error.hint) == (True, True)
+    assert "--format" not in ended.error.hint
     assert ended.err.count("\n") == 1
     assert "{" not in ended.error.message
     assert not (tmp_path / name).exists()

@@ -391,6 +391,22 @@ def test_a_repository_without_a_model_names_one(tool: Tool, repository: Path) ->
 
 @pytest.mark.live
 @pytest.mark.parametrize(
+    ("model", "step"),
+    [
+        ("models/net.onnx", "Leave --model out"),
+        ("https://example.com/net.onnx", "downloads"),
+        ("silero-vad", "--model=zoo:"),
+    ],
+)
+def test_a_model_without_a_name_has_its_own_step(
+    tool: Tool, repository: Path, model: str, step: str
+) -> None:
+    assert step in tool("init", "--yes", f"--model={model}").error.hint
+    assert not (repository / SUITE).exists()
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
     ("option", "place"), [("--budget=10", "--budget"), ("--model=a.onnx", "--model")]
 )
 def test_a_wrong_option_is_refused(tool: Tool, repository: Path, option: str, place: str) -> None:

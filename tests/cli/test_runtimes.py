@@ -64,6 +64,7 @@ def test_what_the_project_configures_is_listed(tool, installer, tmp_path):
     assert lines["pinned"].endswith("nice onnxruntime==1.20.1")
     configured, absent = (tool("runtimes", "remove", name).error for name in ("board", "gone"))
     assert configured.message.replace("board", "gone") != absent.message
+    assert "[runtimes.board] in ortbench.toml" in configured.hint
 
 
 @pytest.mark.live

@@ -41,6 +41,46 @@ def test_a_wrong_value_is_refused_at_its_place(
     assert ended.error.place == place
 
 
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (["gone.onnx"], "MODEL"),
+        (["builtin:mpl"], "MODEL"),
+        (["net.onnx", "--precision=fp61"], "--precision"),
+        (["net.onnx", "--provider=cudda"], "--provider"),
+    ],
+)
+def test_what_is_not_there_is_told_at_its_place(
+    arguments: list[str], place: str, tool: Callable[..., Ended], tmp_path: Path
+) -> None:
+    relu(tmp_path / "net.onnx")
+    ended = tool("serve", *arguments, "--port=0")
+    assert (ended.code, ended.error.place) == (2, place)
+
+
+@pytest.mark.live
+def test_a_compiled_file_is_answered_with_its_source(
+    tool: Callable[..., Ended], tmp_path: Path
+) -> None:
+    """Another provider can't run it, the CPU least of all."""
+    node = helper.make_node(
+        "EPContext",
+        ["x"],
+        ["y"],
+        domain="com.microsoft",
+        source="QNNExecutionProvider",
+        main_context=1,
+        embed_mode=1,
+        ep_cache_context=b"",
+    )
+    save(tmp_path / "net_ctx.onnx", [node], shape=(1, 4))
+    ended = tool("serve", tmp_path / "net_ctx.onnx", "--provider=all", "--port=0")
+    assert (ended.code, ended.error.place) == (2, "MODEL")
+    assert "--provider" not in ended.error.hint
+    assert "azure" not in ended.error.message
+
+
 @pytest.mark.parametrize(
     "option", ["--port=70000", "--body=0", "--body=nan", "--queue=0", "--batch=0", "--callers=0"]
 )

@@ -60,7 +60,11 @@ def refuse_impossible(files: Sequence[NewFile], root: Path) -> None:
             if part == root:
                 break
             if part.is_symlink() and not _target(part).is_relative_to(inside):
-                raise _refused(part, "it is a link that leads out of the repository")
+                raise _refused(
+                    part,
+                    "it is a link that leads out of the repository",
+                    f"Replace the link {str(part)!r} by a copy of what it leads to",
+                )
             if part != path and part.exists() and not part.is_dir():
                 raise _refused(part, "it is a file, and a folder is needed")
         if path.is_dir():
@@ -75,11 +79,11 @@ def _target(link: Path) -> Path:
         return Path("/")
 
 
-def _refused(path: Path, reason: str) -> UsageError:
+def _refused(path: Path, reason: str, step: str = "") -> UsageError:
     return UsageError(
         f"{str(path)!r} can't be written: {reason}",
         place="init",
-        hint=f"Move {str(path)!r} away, and run 'ortbench init' again",
+        hint=f"{step or f'Move {str(path)!r} away'}, and run 'ortbench init' again",
     )
 
 
