@@ -452,13 +452,6 @@ def load_facts(
         facts = reduce_run(run, summaries, percentiles=percentiles, service=service)
         facts_of[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
     if len(facts_of) == 1 < len(runs):
-        files = {Path(machine_and_run(named)[1]).resolve() for named in runs}
-        if len(files) == len(runs) and all(file.is_file() for file in files):
-            raise UsageError(
-                f"the {len(runs)} files contain the same run, {next(iter(facts_of))}",
-                place="RUN",
-                hint="Copy the run of each machine again: one file is a copy of another",
-            )
         raise UsageError(
             f"the {len(runs)} arguments name the same run, {next(iter(facts_of))}",
             place="RUN",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.results_factory import make_result, make_run
@@ -49,11 +47,3 @@ def test_a_run_is_not_compared_with_itself(tool, store):
         assert ended.code == 2
         assert f"the {len(names)} arguments name the same run" in ended.err
         assert f"ortbench compare {names[0]} --by=" in ended.err
-
-
-def test_a_copy_of_a_run_is_told_as_one(tool, store, tmp_path):
-    path = store(make_run([make_result()]))
-    (tmp_path / "copy.json").write_bytes(Path(path).read_bytes())
-    ended = tool("compare", f"a={path}", f"b={tmp_path / 'copy.json'}")
-    assert (ended.code, ended.error.place) == (2, "RUN")
-    assert "--by=" not in ended.error.hint  # there is another file, and it was copied wrongly
