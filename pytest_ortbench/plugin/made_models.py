@@ -27,6 +27,7 @@ from pytest_ortbench.worker.array_archive import write_arrays
 
 if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.bench import Bench
 
 #: A message of protobuf is not larger.
@@ -88,7 +89,7 @@ class MadeModels:
             if inputs is not None:
                 place = self._inputs(inputs)
                 request = replace(request, inputs=place)
-            plan = self._planned_once(self._bench.collection.plan_made(request))
+            plan = self._planned_once(self._bench.collection.plan_made(request), request)
             Judges.of(self._bench).admit(self._item, request, plan, values)
         except OrtbenchError as error:
             given = {**keywords, "models": model, **({} if inputs is None else {"inputs": inputs})}
@@ -190,10 +191,16 @@ class MadeModels:
         write_arrays(path, inputs)
         return path
 
-    def _planned_once(self, plan: Plan) -> Plan:
+    def _planned_once(self, plan: Plan, request: PlanRequest) -> Plan:
         """The plan; where a test is run again, with the cases that it had before."""
         if not plan.entries:
             reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
+            if not reasons:
+                raise UsageError(
+                    f"the model has none of the precisions {', '.join(request.precisions)}",
+                    place=self._place,
+                    hint="Write a precision that it has, e.g. precisions=['native']",
+                )
             raise UsageError(
                 f"every case of the model was left out: {reasons}",
                 place=self._place,
@@ -241,7 +248,7 @@ def _serialised(model: object, place: str) -> bytes:
         raise UsageError(
             f"the model is of type {type(model).__name__}, not a path, bytes or a ModelProto",
             place=place,
-            hint="Export the model to an ONNX file, and pass the path of that file",
+            hint="Pass the path of its ONNX file. If it has none, export it to one first",
         )
     try:
         return bytes(give())

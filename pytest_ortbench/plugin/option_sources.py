@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: How every option of ours begins.
 _OURS = "--ort"
+#: Characters of a value that a message shows.
+_LONGEST_SHOWN = 60
 
 #: A value of each type of ini key, as TOML has it.
 _EXAMPLES: dict[IniType, str] = {
@@ -155,13 +157,18 @@ def _value(row: OptionRow, text: OptionText) -> Any:
     try:
         return import_named(row.reader)(text)
     except (OSError, OverflowError, RecursionError) as error:
-        reason = says("Python", str(error))
+        written = ",".join(text.texts)
         if isinstance(error, OSError) and error.strerror:
-            reason = says("the system", error.strerror)
+            shown = written if len(written) <= _LONGEST_SHOWN else f"{written[:_LONGEST_SHOWN]}…"
+            raise UsageError(
+                f"the file {shown!r} can't be used. {says('The system', error.strerror)}",
+                place=text.place,
+                hint=f"Name another file, e.g. {text.place}=FILE with its path in place of FILE",
+            ) from error
         raise UsageError(
-            f"{','.join(text.texts)!r} can't be used ({reason})",
+            f"{written!r} can't be used. {says('Python', str(error))}",
             place=text.place,
-            hint=f"Write another value: {row.help}",
+            hint="Write another value",
         ) from error
 
 

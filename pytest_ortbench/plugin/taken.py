@@ -50,10 +50,11 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
         pytest.fail(planned.message, pytrace=False)
     bench = bench_of(request.config)
     if planned is None and not bench.collection.makes_models(request.node):
-        raise pytest.UsageError(
+        pytest.fail(
             f"{request.node.nodeid}: another fixture or request.getfixturevalue asks for the "
             "fixture 'ortbench', but only the test function itself gets a case to measure. Add "
-            "'ortbench' to the arguments of the test function"
+            "'ortbench' to the arguments of the test function",
+            pytrace=False,
         )
     entries = () if planned is None else (planned,)
     taken = OrtBench(bench, entries, bench.collection.limits_of(request.node), request.node)

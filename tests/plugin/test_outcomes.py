@@ -449,6 +449,7 @@ def test_a_fixture_asked_for_at_run_time_says_what_to_do(pytester: pytest.Pytest
     result = pytester.runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*Add 'ortbench' to the arguments of the test function*"])
+    result.stdout.no_fnmatch_line("*plugin/taken.py*")
 
 
 def test_the_hook_hears_of_every_result(pytester: pytest.Pytester, model_file: ModelFile) -> None:
