@@ -77,7 +77,7 @@ _CONVERSATION = (
 )
 
 #: What reads and writes the messages of a service.
-_OF_THE_PROTOCOL = ("__init__", "fields", "protocol", "tensor_values")
+_OF_THE_PROTOCOL = ("__init__", "fields", "json_body", "protocol", "tensor_values")
 
 #: Modules and packages in the folder of a pass or an engine that travel to workers.
 _PARTS_OF_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", "export")

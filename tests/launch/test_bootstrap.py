@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,25 @@ def test_what_is_compiled_is_what_the_worker_would_have_compiled() -> None:
     for name in sources:
         one, other = plain.get_code(name), ready.get_code(name)
         assert (one, one.co_filename) == (other, other.co_filename)
+
+
+def test_a_worker_gets_what_its_modules_import() -> None:
+    """Nothing else of the package is there; an import inside a function fails where it runs."""
+    _, modules = sent(compiled=False)
+    lacking = {
+        (name, wanted)
+        for name, (source, _) in modules.items()
+        for wanted in _imported(ast.parse(source))
+        if wanted not in modules
+    }
+    assert lacking == set()
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the modules of the package that are imported, but for checkers of types."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pytest_ortbench"):
+            yield str(node.module)
+        yield from _imported(node)
