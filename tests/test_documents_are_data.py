@@ -29,6 +29,7 @@ from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
+from pytest_ortbench.launch.steps import EndSteps
 from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.passes.task.run.scoring import reference_scores
 from pytest_ortbench.planning.matrix import Planned
@@ -65,6 +66,7 @@ class Recorder:
         del others
         self.seen.append(json.dumps(to_plain(runtime)))
         self.closed = False
+        self.steps = EndSteps()
 
     def begin(self, question: object, deadline: float) -> None:
         del deadline

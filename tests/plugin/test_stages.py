@@ -118,7 +118,7 @@ def test_a_mistake_in_the_file_fails_with_its_place_and_nothing_else(
     result.stdout.fnmatch_lines(
         [
             "mlp/native/cpu/b1: stages: own_stages.py:2: preprocess of frame 0 raised "
-            "AttributeError: 'dict' object has no attribute 'missing'"
+            "AttributeError: 'dict' object has no attribute 'missing'. Correct */own_stages.py"
         ]
     )
     result.stdout.no_fnmatch_line("*Traceback*")
